@@ -48,15 +48,16 @@ constexpr const char* kPlanHelp =
     "            with drafts than without; pairs of runs of the same requests\n"
     "  search    the cheapest of many designs that keeps them: plan search --help\n"
     "\n"
-    "--prices reserved-1y or on-demand takes the prices of GPUs from that list, of which the "
-    "presets\n"
-    "have the first; a GPU that is not in it has none, and a price of the scenario's own stays.\n"
+    "--prices reserved-1y or on-demand (AWS's) takes the prices of GPUs from that list; presets\n"
+    "have those of the first. A GPU that is not in it has none; a price of the scenario's own\n"
+    "stays.\n"
     "\n"
     "Prints JSON, and a sentence on stderr. answer has value, and low and high of its 95 %\n"
     "interval: on its good side every target is met for certain, beyond the other end one is\n"
     "missed; binding is the target that ends it; curve the places that were tried. Each has as\n"
-    "many runs as the interval needs, on the same seeds. Exit 0 also when there is none: answer\n"
-    "is null then, and outcome says why.\n";
+    "many runs as the interval needs, on the same seeds. checked: what servecast run says of the\n"
+    "very scenarios that the answer is about, and whether it agrees. Exit 0 also when there is no\n"
+    "answer: it is null then, and outcome says why.\n";
 
 // What a question is given besides the scenario, as typed.
 struct Typed {

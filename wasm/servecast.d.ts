@@ -80,7 +80,7 @@ export interface ServecastModule extends FirstModule {
     hours: readonly number[],
   ) => Plan;
   /** The cheapest design that keeps the targets. `axes`: names between commas, as `servecast plan search --axes` takes
-      them; "": the usual ones. `prices`: a list, "reserved-1y" or "on-demand"; "": the scenario's. */
+      them; "": the usual ones. `prices`: a list, "reserved-1y" or "on-demand" (AWS's); "": the scenario's. */
   readonly Search: new (
     scenario: string,
     axes: string,
@@ -436,6 +436,17 @@ export interface PlanPoint {
   }[];
 }
 
+/** The answer beside what a run says of the very scenarios that it is about; empty until they ran. */
+export interface PlanChecked {
+  /** "9 replicas". */
+  readonly of: string;
+  /** As the answer has it. */
+  readonly holds: boolean;
+  readonly state: VerdictState | 'cannot_run';
+  readonly sentence: string;
+  readonly agrees: boolean;
+}
+
 export interface MaxRate {
   readonly outcome: PlanOutcome;
   readonly answer: PlanValue | null;
@@ -448,6 +459,7 @@ export interface MaxRate {
   readonly curve: readonly PlanPoint[];
   readonly runs: number;
   readonly requests: number;
+  readonly checked: readonly PlanChecked[];
 }
 
 export interface MinGpus {
@@ -470,8 +482,11 @@ export interface MinGpus {
     readonly least_replicas_by_bandwidth: number;
     readonly curve: readonly PlanPoint[];
   }[];
+  /** The nearest number that cannot run, and why; null: all that were tried can. */
+  readonly refused: string | null;
   readonly runs: number;
   readonly requests: number;
+  readonly checked: readonly PlanChecked[];
 }
 
 export interface Day {
@@ -496,6 +511,7 @@ export interface Day {
     readonly held: number;
   }[];
   readonly runs: number;
+  readonly checked: readonly PlanChecked[];
 }
 
 export interface Growth {
@@ -522,6 +538,7 @@ export interface Growth {
     readonly months_low?: number;
     readonly months_high?: number;
   }[];
+  readonly checked: readonly PlanChecked[];
 }
 
 export interface Drills {

@@ -6,7 +6,9 @@
 #include <vector>
 
 #include "core/documents.h"
+#include "experiment/advise.h"
 #include "gtest/gtest.h"
+#include "io/pool_checks.h"
 #include "plan/bound.h"
 #include "plan/drill.h"
 #include "servecast/experiment.h"
@@ -83,6 +85,36 @@ TEST(FleetPlan, PrefillAndDecode_NoPairWithFewerHolds) {
   EXPECT_TRUE(Holds(enough));
 }
 
+// A candidate that cannot run is no answer, and is named.
+TEST(FleetPlan, WhatARunRefuses_IsNotTried) {
+  const Scenario scenario = Parsed(
+      Changed({kTargets, "workload.arrivals.rate_per_s=1000", "engine.max_num_queued_reqs=100"}));
+  const FleetAnswer answer = ToEnd(FleetPlan::Create(scenario, {}, kQuick)).Answer();
+  EXPECT_EQ(answer.outcome, PlanOutcome::kNone);
+  EXPECT_NE(answer.refused.find("2 replicas: /engine/max_num_queued_reqs: found 100"),
+            std::string::npos)
+      << answer.refused;
+  for (std::int64_t replicas = 1; replicas < 4; ++replicas) {
+    Scenario tried = scenario;
+    tried.cluster.pools[0].replicas = replicas;
+    EXPECT_EQ(IssuesTogether(tried).empty(), replicas == 1);
+  }
+}
+
+// Where the work that there may be ends before places are known, what scouts saw still counts: one
+// of them missed.
+TEST(FleetPlan, WithLittleWork_SomeNumbersMiss) {
+  for (const std::int64_t work : {20'000, 60'000, 200'000}) {
+    const Scenario scenario =
+        Parsed(Changed({kTargets, "workload.arrivals.rate_per_s=200",
+                        "workload.output_tokens.value=100", "cluster.pools.0.replicas=64"}));
+    const FleetAnswer answer =
+        ToEnd(FleetPlan::Create(scenario, {}, PlanOptions{.most_work = work})).Answer();
+    EXPECT_NE(answer.outcome, PlanOutcome::kUnbounded) << work;
+    EXPECT_NE(answer.outcome, PlanOutcome::kNone) << work;
+  }
+}
+
 TEST(FleetPlan, PoolsAlike_AreRefused) {
   const Result<FleetPlan> plan = FleetPlan::Create(
       Parsed(Changed({kTargets, R"(cluster.pools=[{"replicas":1},{"replicas":2}])"})));
@@ -113,8 +145,12 @@ TEST(GrowthPlan, MonthsAreThoseOfCompoundGrowth) {
   for (const GrowthStep& step : plan.Steps()) {
     EXPECT_EQ(step.from_month, from);
     EXPECT_GT(step.replicas, replicas);
-    const auto month = static_cast<std::int64_t>(std::floor(std::log2(step.most.value / 10)));
-    EXPECT_EQ(step.until_month, std::clamp<std::int64_t>(month, -1, 4));
+    const auto last = [](double most) {
+      return std::clamp<std::int64_t>(static_cast<std::int64_t>(std::floor(std::log2(most / 10))),
+                                      -1, 4);
+    };
+    EXPECT_GE(step.until_month, last(step.most.low));
+    EXPECT_LE(step.until_month, last(step.most.high));
     EXPECT_LE(step.low_month, step.until_month);
     EXPECT_GE(step.high_month, step.until_month);
     from = step.until_month + 1;
@@ -123,12 +159,47 @@ TEST(GrowthPlan, MonthsAreThoseOfCompoundGrowth) {
   EXPECT_EQ(plan.Steps().back().until_month, 4);
 }
 
+// One question, one answer: what the first month beyond today's replicas needs is what FleetPlan
+// says of its load.
+TEST(GrowthPlan, NeedsTheFewestOfThatMonth) {
+  const Scenario scenario = Parsed(
+      Changed({kTargets, "workload.arrivals.rate_per_s=400", "workload.output_tokens.value=100"}));
+  const GrowthPlan plan =
+      ToEnd(GrowthPlan::Create(scenario, {}, {.growth = 0.5, .months = 1, .plan = kQuick}));
+  ASSERT_GE(plan.Steps().size(), 2u);
+  for (std::size_t i = 1; i < plan.Steps().size(); ++i) {
+    Scenario then = scenario;
+    then.workload.arrivals.rate_per_s = plan.LoadIn(plan.Steps()[i].from_month);
+    const FleetAnswer fewest = ToEnd(FleetPlan::Create(then, {}, kQuick)).Answer();
+    EXPECT_EQ(plan.Steps()[i].replicas, fewest.pools[0].replicas) << i;
+  }
+}
+
 TEST(GrowthPlan, OptionsBeyondTheirRanges_AreAllNamed) {
   const Result<GrowthPlan> plan =
       GrowthPlan::Create(Parsed(Changed({kTargets, R"(cluster.pools=[{},{}])"})), {},
                          {.growth = 0, .months = 500, .plan = {}});
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.issues().size(), 3u);
+}
+
+TEST(Pools, WithoutANameHaveWordsOfTheirOwn) {
+  std::vector<PoolSpec> pools(2);
+  EXPECT_EQ(OfPool(pools, 0), " of pool 0");
+  EXPECT_EQ(OfPool(pools, 1), " of pool 1");
+  pools[0].role = PoolRole::kPrefill;
+  pools[1].role = PoolRole::kDecode;
+  EXPECT_EQ(OfPool(pools, 1), " for decode");
+  pools[1].name = "fast";
+  EXPECT_EQ(OfPool(pools, 1), " of fast");
+  const Scenario scenario = Parsed(Changed({kTargets, "cluster.pools=[{},{}]"}));
+  std::vector<std::string> words;
+  for (const Change& change : ChangesOf(scenario)) words.push_back(change.words);
+  std::sort(words.begin(), words.end());
+  EXPECT_EQ(std::adjacent_find(words.begin(), words.end()), words.end());
+  EXPECT_EQ(std::count_if(words.begin(), words.end(),
+                          [](const std::string& w) { return w.back() == ' '; }),
+            0);
 }
 
 TEST(Drills, AreTheScenariosThatTheirNamesSay) {

@@ -80,7 +80,9 @@ TEST(Question, Growth_PassesWhatIsHeldAfterSoManyMonths) {
     ++held;
     const double months = step["months"], most = step["answer"]["value"];
     EXPECT_NEAR(40 * std::pow(1.1, months), most, 1e-9 * most);
-    EXPECT_EQ(step["until_month"].get<double>(), std::min(6.0, std::floor(months)));
+    EXPECT_GE(step["until_month"].get<double>(),
+              std::min(6.0, std::floor(step["months_low"].get<double>())));
+    EXPECT_LE(step["until_month"].get<double>(), std::floor(step["months_high"].get<double>()));
     EXPECT_LE(step["months_low"], months);
     EXPECT_GE(step["months_high"], months);
   }
@@ -101,17 +103,18 @@ TEST(Question, Day_HoursHaveTheFewestReplicasThatHoldThem) {
     Plan plan = Good(Plan::Create(std::move(s)));
     while (!plan.Advance(INT64_MAX)) {
     }
-    return plan.Answer().value;
+    return plan.Answer();
   };
   double sum = 0, most = 0;
   for (std::size_t i = 0; i < 4; ++i) {
     const json& hour = answer["hours"][i];
     const std::int64_t replicas = hour["replicas"];
     EXPECT_DOUBLE_EQ(hour["load"], 100 * options.hours[i]);
-    EXPECT_EQ(hour["held"], held(replicas));
-    EXPECT_GE(hour["held"], hour["load"]);
+    const PlanAnswer found = held(replicas);
+    EXPECT_EQ(hour["held"], std::max(found.value, hour["load"].get<double>()));
+    EXPECT_GE(found.high, hour["load"]);
     if (replicas > 1) {
-      EXPECT_LT(held(replicas - 1), hour["load"]);
+      EXPECT_LT(held(replicas - 1).low, hour["load"]);
     }
     EXPECT_LE(hour["low"], replicas);
     EXPECT_GE(hour["high"], replicas);
@@ -127,6 +130,41 @@ TEST(Question, Day_HoursHaveTheFewestReplicasThatHoldThem) {
   EXPECT_EQ(answer["gpu_hours_at_peak"], 4 * most);
   EXPECT_GT(answer["idle_share"], 0);
   EXPECT_LT(answer["idle_share"], 1);
+}
+
+// Each answer stands beside what a run says of its scenarios.
+TEST(Question, Answers_AreCheckedByRuns) {
+  QuestionOptions options;
+  options.months = 2;
+  options.hours = {1};
+  for (const char* name : {"max-rate", "min-gpus", "growth", "day"}) {
+    const json answer = json::parse(Answered(name, Loaded("100"), options, INT64_MAX).Json(false));
+    ASSERT_FALSE(answer["checked"].empty()) << name;
+    EXPECT_TRUE(answer["checked"][0]["agrees"]) << name << answer["checked"].dump();
+    EXPECT_NE(answer["checked"][0]["sentence"], "") << name;
+  }
+  // The row of the answer is that run, as a drill has it.
+  const json fewest = json::parse(Answered("min-gpus", Loaded("300"), {}, INT64_MAX).Json(false));
+  const json& pool = fewest["pools"][0];
+  ASSERT_GT(pool["replicas"], 1);
+  Scenario found = Loaded("300", std::to_string(pool["replicas"].get<int>()));
+  const json drills = json::parse(Answered("drill", found, {}, INT64_MAX).Json(false));
+  for (const json& row : pool["curve"]) {
+    if (row["at"] != pool["replicas"]) continue;
+    EXPECT_EQ(row["slo"][0]["value_ms"], drills["drills"][0]["report"]["slo"][0]["value_ms"]);
+  }
+}
+
+TEST(Question, Growth_SharesAreWrittenAsGiven) {
+  QuestionOptions options;
+  options.percent = 0.7;
+  options.months = 1;
+  const std::string text = Answered("growth", Loaded("1"), options, INT64_MAX).Json(false);
+  EXPECT_NE(text.find("\"growth_per_month\":0.007,"), std::string::npos) << text;
+  options.percent = 0.0001;
+  const Issues issues = RefusalOf(Question::Create("growth", Loaded("1"), {}, options));
+  ASSERT_EQ(issues.size(), 1u);
+  EXPECT_NE(issues[0].message.find("found 0.0001 %"), std::string::npos) << issues[0].message;
 }
 
 TEST(Question, Drills_ComeOneByOne) {

@@ -1,6 +1,7 @@
 // Plans against brute force on random deployments. SERVECAST_PLAN_CASES=40 is the nightly size.
 #include <cmath>
 #include <cstdlib>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "core/documents.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "plan/question.h"
 #include "property/long_runs.h"
 #include "servecast/plan.h"
 
@@ -122,6 +124,76 @@ TEST(PlanTruth, FewestGpus_AreThoseOfLongRuns) {
   if (cases >= 40) {
     EXPECT_GE(found, 30);
   }
+}
+
+// As often as those of percentiles do: a line through what share is beyond, where that bends, did
+// so for one in three, all of them too low.
+TEST(PlanTruth, MaxRate_OfAttainment_IntervalsHold) {
+  const bool nightly = Nightly() > 0;
+  const int seeds = nightly ? 20 : 4;
+  Scenario scenario = Parsed(
+      Changed({"model.preset=qwen2.5-7b", "hardware.preset=l40s", "workload.arrivals.rate_per_s=8",
+               R"(slo=[{"metric":"attainment","percentile":95,"ttft_ms":500,"tpot_ms":40}])"},
+              std::string(*ScenarioPreset("llama-3.1-8b-h100-chat"))));
+  const double truth = StraightMaxRate(scenario, 13.88, 1.01, nightly ? 400'000 : 100'000, 2);
+  int held = 0;
+  for (int seed = 1; seed <= seeds; ++seed) {
+    scenario.seed = seed;
+    Plan plan = Good(Plan::Create(scenario));
+    while (!plan.Advance(INT64_MAX)) {
+    }
+    const PlanAnswer answer = plan.Answer();
+    ASSERT_EQ(answer.outcome, PlanOutcome::kFound);
+    const double unsure = nightly ? 0.002 : 0.004;  // of the truth
+    const bool holds = answer.low <= (1 + unsure) * truth && truth <= (1 + unsure) * answer.high;
+    held += holds ? 1 : 0;
+    if (nightly) {
+      fmt::print("{}: {:.4g} ({:.4g} to {:.4g}), long runs {:.4g}\n", seed, answer.value,
+                 answer.low, answer.high, truth);
+    }
+  }
+  EXPECT_GE(held, seeds - (seeds + 9) / 10);
+}
+
+// What servecast run says of the scenarios that an answer is about does not contradict it, the rows
+// of a table of replicas go from missing to meeting, and growth needs what min-gpus says.
+TEST(PlanTruth, Answers_AgreeWithRunsAndWithEachOther) {
+  using nlohmann::json;
+  const int cases = Nightly() > 0 ? Nightly() : 2;
+  const auto asked = [](const char* name, const Scenario& scenario) {
+    QuestionOptions options;
+    options.months = 1;
+    Question question = Good(Question::Create(name, scenario, {}, options));
+    while (!question.Advance(INT64_MAX)) {
+    }
+    return json::parse(question.Json(false));
+  };
+  int checked = 0, contradicted = 0;
+  for (int number = 1; number <= cases; ++number) {
+    Scenario scenario = Parsed(RandomDocument(number));
+    scenario.workload.arrivals.rate_per_s = 60;
+    const json fewest = asked("min-gpus", scenario), growth = asked("growth", scenario);
+    for (const json& answer : {fewest, growth, asked("max-rate", scenario)}) {
+      for (const json& check : answer["checked"]) {
+        ++checked;
+        contradicted += check["agrees"] ? 0 : 1;
+      }
+    }
+    if (fewest["outcome"] != "found") continue;
+    const json& pool = fewest["pools"][0];
+    for (const json& row : pool["curve"]) {
+      const double strain = row["strain"].is_null() ? 1e9 : row["strain"].get<double>();
+      const bool fewer = row["at"] < pool["low"];
+      if (fewer) EXPECT_GT(strain, 1) << number << row.dump();
+      if (row["at"] > pool["high"]) EXPECT_LE(strain, 1) << number << row.dump();
+    }
+    if (growth["schedule"].size() > 1 && growth["schedule"][1]["needed_from_month"] == 0) {
+      EXPECT_EQ(growth["schedule"][1]["replicas"], pool["replicas"]) << number;
+    }
+  }
+  EXPECT_GE(checked, 2 * cases);
+  // Of intervals at 95 % some do not hold.
+  EXPECT_LE(contradicted, checked / 20);
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -82,6 +83,8 @@ struct PlanAnswer {
   // seats would have changed no step of vLLM's.
   bool seats_to_spare = true;
   double cached_share = 0;  // of the prompt tokens, in one run at the heaviest place within
+  // The nearest place that cannot run, with the issue; empty: all that were asked could.
+  std::string refused;
 };
 
 class Plan {
@@ -117,6 +120,7 @@ struct FleetAnswer {
   std::vector<Pool> pools;             // as in the scenario
   std::optional<std::size_t> binding;  // the target that one replica fewer misses; none: the load
   std::int64_t runs = 0, requests = 0;
+  std::string refused;  // as of PlanAnswer
 
   // Of all pools: the answer, its ends, and the bound that no system can beat.
   std::int64_t Gpus() const;
@@ -175,10 +179,11 @@ class GrowthPlan {
 
   bool Advance(std::int64_t max_steps);  // as of Plan
   double Progress() const;
-  // Today's, in the unit of the answers.
+  // Today's, in the unit of the answers, and in so many months.
   double Load() const;
-  // By rising replicas, from the scenario's own; the last one holds `months`, or none does more:
-  // then its outcome is not kFound.
+  double LoadIn(std::int64_t month) const;
+  // By rising replicas, from the scenario's own; the last one holds `months`, or no number that was
+  // tried holds the month after it.
   const std::vector<GrowthStep>& Steps() const;
 
  private:

@@ -15,6 +15,10 @@ namespace servecast {
 
 void CheckPools(const Scenario& scenario, Issues& issues);
 
+// What ParseScenario refuses in members that do not go together, of a scenario whose members were
+// changed after it was read. Cost: some copies of the scenario.
+Issues IssuesTogether(Scenario scenario);
+
 // Where a pool has pipeline stages, an engine's async scheduling yields, unless the document, which
 // names presets still, says that it be on.
 void TurnOffAsyncForStages(nlohmann::json& document);

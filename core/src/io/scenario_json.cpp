@@ -559,6 +559,12 @@ Result<Scenario> ParseScenario(std::string_view text) {
   return scenario;
 }
 
+Issues IssuesTogether(Scenario scenario) {
+  Issues issues;
+  AddTogether(scenario, issues);
+  return issues;
+}
+
 Result<Scenario> ParseToRun(std::string_view text) {
   std::map<std::string_view, std::string> presets;
   return ReadDocument(text, presets);

@@ -14,13 +14,14 @@ class Answering {
  public:
   explicit Answering(const SoFar& plan) : p_(plan) {}
 
-  PlanAnswer Answer() const {
+  PlanAnswer Answer() {
     PlanAnswer answer;
     answer.unit = p_.slope.line().unit;
     answer.runs = p_.runs;
     answer.requests = p_.requests;
     answer.work = p_.work;
     answer.seats_to_spare = p_.seats_to_spare;
+    answer.refused = p_.refused;
     for (const std::vector<PlanPlace>* of : {&p_.scouts, &p_.places}) {
       for (const PlanPlace& place : *of) {
         if (place.read) answer.curve.push_back(place.found);
@@ -35,10 +36,11 @@ class Answering {
       answer.knee = point.at;
     }
     // What all places have in common says between which two it is.
-    const std::vector<Sample> seen = SamplesOf(Known(), p_.Whole() ? Curve::kValue : Curve::kFirst);
+    std::vector<Sample> seen = SamplesOf(Known(), p_.Whole() ? Curve::kValue : Curve::kFirst);
     const bool known = std::all_of(Known().begin(), Known().end(),
                                    [](const PlanPlace& place) { return place.known; });
     if (seen.empty() || !known) return answer;
+    ends_by_scout_ = AddScoutThatMisses(seen);
     Find(seen, answer);
     return answer;
   }
@@ -50,34 +52,51 @@ class Answering {
     return some ? p_.places : p_.scouts;
   }
 
+  // Where work ran out before a place was seen that misses, a scout may have been.
+  bool AddScoutThatMisses(std::vector<Sample>& seen) const {
+    if (LastWithin(seen) + 1 < static_cast<int>(seen.size())) return false;
+    for (const PlanPlace& scout : p_.scouts) {
+      const bool heavier = p_.slope.Lighter(seen.back().at, scout.at);
+      if (!scout.read || !heavier || scout.found.strain <= 1) continue;
+      seen.push_back({scout.at, scout.found.strain});
+      return true;
+    }
+    return false;
+  }
+
   void Find(const std::vector<Sample>& seen, PlanAnswer& answer) const {
     const int last = LastWithin(seen);
     const auto count = static_cast<int>(seen.size());
-    if (p_.HasMiddle() && MiddleOf(p_.places) != nullptr) return FindByMiddle(answer);
+    const bool middle = p_.HasMiddle() && MiddleOf(p_.places) != nullptr;
+    if (middle && !ends_by_scout_) return FindByMiddle(answer);
     if (last < 0) {
       // Places that miss a target where a scout kept all are too few to tell.
       const bool none = LastWithin(SamplesOf(p_.scouts, Curve::kValue)) < 0;
       if (p_.finished) answer.outcome = none ? PlanOutcome::kNone : PlanOutcome::kUnknown;
       return Bind(seen.front().at, answer);
     }
-    // One replica that is enough is an answer; the most load that a line has is none.
-    const bool one = p_.slope.line().relieves && seen.back().at == p_.slope.heaviest();
-    const bool all = last + 1 == count && !one;
+    // Replicas that are enough are an answer, if not the fewest; the most load that a line has is
+    // none.
+    const bool relieves = p_.slope.line().relieves, none_misses = last + 1 == count;
+    const bool all = none_misses && !relieves;
     answer.outcome = all ? PlanOutcome::kUnbounded : PlanOutcome::kFound;
     for (const PlanPlace& place : Known()) {
       if (place.at == seen[static_cast<std::size_t>(last)].at) {
         answer.cached_share = place.cached_share;
       }
     }
-    if (&Known() == &p_.places) {
-      const Crossing ends = p_.Ends();
-      answer.value = ends.value;
-      answer.low = ends.low;
-      answer.high = ends.high;
+    const bool ends = !none_misses || seen.back().at == p_.slope.heaviest();
+    if (&Known() == &p_.places && !ends_by_scout_ && (ends || all)) {
+      const Crossing crossing = p_.Ends();
+      answer.value = crossing.value;
+      answer.low = crossing.low;
+      answer.high = crossing.high;
     } else {
       // One run each: between the last that keeps the targets and the first that does not.
       answer.value = CrossingOf(p_.slope, seen);
-      const double beyond = seen[static_cast<std::size_t>(std::min(last + 1, count - 1))].at;
+      double beyond = seen[static_cast<std::size_t>(std::min(last + 1, count - 1))].at;
+      // So few replicas miss, one more may do; or who knows how many do.
+      if (relieves) beyond = none_misses ? p_.slope.heaviest() : beyond + p_.slope.line().step;
       const double within = seen[static_cast<std::size_t>(last)].at;
       answer.low = std::min({answer.value, within, beyond});
       answer.high = std::max({answer.value, within, beyond});
@@ -143,6 +162,7 @@ class Answering {
   }
 
   const SoFar& p_;
+  bool ends_by_scout_ = false;
 };
 
 }  // namespace

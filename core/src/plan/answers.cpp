@@ -198,13 +198,17 @@ void WriteMinGpus(const Scenario& scenario, const FleetAnswer& answer, JsonWrite
     WritePool(scenario, i, answer.pools[i], out);
   }
   out.EndArray();
+  out.Key("refused"), answer.refused.empty() ? out.Null() : out.Text(answer.refused);
   out.Key("runs"), out.Integer(answer.runs);
   out.Key("requests"), out.Integer(answer.requests);
 }
 
 std::string MinGpusSentence(const Scenario& scenario, const FleetAnswer& answer) {
-  if (answer.outcome == PlanOutcome::kNone) return "No number of replicas keeps the targets.";
-  if (answer.outcome == PlanOutcome::kUnbounded) return "Any number of replicas keeps the targets.";
+  if (answer.outcome == PlanOutcome::kNone) {
+    return answer.refused.empty()
+               ? "No number of replicas keeps the targets."
+               : "No number of replicas that can run keeps the targets: " + answer.refused + ".";
+  }
   if (answer.outcome != PlanOutcome::kFound) return kTooFew;
   std::string pools;
   for (std::size_t i = 0; i < answer.pools.size(); ++i) {
@@ -215,11 +219,15 @@ std::string MinGpusSentence(const Scenario& scenario, const FleetAnswer& answer)
   }
   const bool least = std::all_of(answer.pools.begin(), answer.pools.end(),
                                  [](const auto& pool) { return pool.replicas == 1; });
+  const std::int64_t low = answer.LowGpus();
+  const bool lowest = std::all_of(answer.pools.begin(), answer.pools.end(),
+                                  [](const auto& pool) { return pool.low == 1; });
+  const std::string than = low < answer.Gpus() ? Format(" than {}", low) : "";
   const std::string fewer =
-      least ? ""
-            : "; with fewer, " + (answer.binding
-                                      ? Target(scenario.slo[*answer.binding]) + " is missed"
-                                      : std::string("the load is more than is served"));
+      least || lowest ? ""
+                      : "; with fewer" + than + ", " +
+                            (answer.binding ? Target(scenario.slo[*answer.binding]) + " is missed"
+                                            : std::string("the load is more than is served"));
   const std::string bound =
       answer.LeastGpus() > 0
           ? Format(" No system could do with less than {} GPUs.", ShortNumber(answer.LeastGpus()))
@@ -268,10 +276,15 @@ std::string GrowthSentence(const std::vector<GrowthStep>& steps, const GrowthAsk
     return Format("The targets hold for {} ahead.", Count(asked.months, "month"));
   }
   const std::int64_t breaks = now.until_month + 1;
-  return Format("The targets break {} ({} to {} from now){}",
-                asked.from ? "in " + DateOf(*asked.from + breaks) : Format("in month {}", breaks),
-                now.low_month + 1, Count(now.high_month + 1, "month"),
-                more ? Format(": {} GPUs are needed then.", steps[1].gpus) : ".");
+  const std::string between =
+      now.low_month == now.high_month
+          ? ""
+          : Format(" (month {} to {})", now.low_month + 1, now.high_month + 1);
+  return Format("The targets break {}{}{}",
+                asked.from ? Format("in {}, {} from now", DateOf(*asked.from + breaks),
+                                    Count(breaks, "month"))
+                           : Format("in month {}", breaks),
+                between, more ? Format(": {} GPUs are needed then.", steps[1].gpus) : ".");
 }
 
 void WriteDrills(const DrillReports& drills, JsonWriter& out) {

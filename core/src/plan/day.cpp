@@ -1,16 +1,14 @@
-// See day.h. What so many replicas hold is a Plan each; from which of them an hour needs, all hours
-// are worked out as if every one were known, and where one is not it is found first.
+// See day.h. The fewest replicas of an hour's load are a FleetPlan, and what so many hold is a
+// Plan; all hours are worked out as if every answer were known, and where one is not it is found
+// first.
 #include "plan/day.h"
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <optional>
 #include <utility>
 
-#include "base/base.h"
-#include "base/math.h"
 #include "base/text.h"
 #include "metrics/words.h"
 #include "plan/answers.h"
@@ -66,119 +64,89 @@ struct DayPlan::State {
       : scenario(std::move(s)), trace(std::move(t)), options(std::move(o)) {
     options.plan.line = PlanLine::kLoad;
     const PoolSpec& pool = scenario.cluster.pools[0];
-    group = pool.attention_data_parallel;
     result.unit = line.unit;
     result.gpus_per_replica = pool.tensor_parallel * pool.pipeline_parallel;
     result.price_per_gpu_hour =
         (pool.hardware ? *pool.hardware : scenario.hardware).price_per_gpu_hour;
-    for (const double share : options.hours) result.hours.push_back({share * line.own});
-  }
-
-  // nullptr: it has to be found first, and is `asked`.
-  const PlanAnswer* Most(std::int64_t replicas) {
-    const auto known = answers.find(replicas);
-    if (known != answers.end()) return &known->second;
-    asked = replicas;
-    return nullptr;
-  }
-
-  std::int64_t InGroups(double replicas) const {
-    const auto most = static_cast<double>(kMostReplicas / group * group);
-    const auto n = static_cast<std::int64_t>(std::ceil(std::clamp(replicas, 1.0, most)));
-    return CeilDiv(n, group) * group;
-  }
-
-  // The fewest whose highest load, or that end of its interval, is as much. nullopt: an answer is
-  // missing, or `stopped` says why there is none.
-  std::optional<std::int64_t> Fewest(double load, double PlanAnswer::*end) {
-    std::int64_t n = answers.empty() ? scenario.cluster.pools[0].replicas : Guess(load);
-    std::int64_t below = 0;  // not enough
-    std::optional<std::int64_t> above;
-    for (;;) {
-      const PlanAnswer* most = Most(n);
-      if (most == nullptr) return std::nullopt;
-      if (most->outcome != PlanOutcome::kFound) {
-        stopped = most->outcome;
-        return std::nullopt;
-      }
-      const double held = most->*end;
-      if (held >= load) {
-        above = n;
-      } else {
-        below = n;
-      }
-      if (above && *above - below <= group) return above;
-      const std::int64_t next = InGroups(load / held * static_cast<double>(n));
-      n = above ? std::clamp(next, below + group, *above - group) : std::max(next, below + group);
-      if (n > kMostReplicas) {
-        stopped = PlanOutcome::kNone;
-        return std::nullopt;
-      }
+    for (const double share : options.hours) {
+      const double load = share * line.own;
+      result.hours.push_back(
+          {line.step > 0 ? std::max(line.step, line.step * std::nearbyint(load / line.step))
+                         : load});
     }
   }
 
-  // By what the nearest known number holds, in proportion.
-  std::int64_t Guess(double load) const {
-    double best = std::numeric_limits<double>::infinity(), guess = 1;
-    for (const auto& [replicas, most] : answers) {
-      if (most.outcome != PlanOutcome::kFound) continue;
-      const double times = load / most.value;
-      const double apart = std::fabs(Log(times));
-      if (apart >= best) continue;
-      best = apart;
-      guess = times * static_cast<double>(replicas);
-    }
-    return InGroups(guess);
-  }
-
-  // False: an answer is missing.
+  // False: an answer is missing, and is asked for. True: the day is known, or why it is not.
   bool Solve() {
+    done = 0;
     for (DayHour& hour : result.hours) {
-      const auto fewest = Fewest(hour.load, &PlanAnswer::value);
-      const auto low = fewest ? Fewest(hour.load, &PlanAnswer::high) : std::nullopt;
-      const auto high = low ? Fewest(hour.load, &PlanAnswer::low) : std::nullopt;
-      if (stopped) {
-        result.outcome = *stopped;
-        return true;
-      }
-      if (!high) return false;
-      hour.replicas = *fewest;
-      hour.low = std::min(*low, *fewest);
-      hour.high = std::max(*high, *fewest);
-      hour.held = answers[*fewest].value;
-      done = static_cast<std::size_t>(&hour - result.hours.data()) + 1;
+      const auto needed = fewest.find(hour.load);
+      if (needed == fewest.end()) return !AskFewest(hour.load);
+      if (needed->second.outcome != PlanOutcome::kFound) return Stop(needed->second.outcome);
+      const FleetAnswer::Pool& pool = needed->second.pools[0];
+      const auto most = held.find(pool.replicas);
+      if (most == held.end()) return !AskHeld(pool.replicas);
+      if (most->second.outcome != PlanOutcome::kFound) return Stop(most->second.outcome);
+      hour.replicas = pool.replicas;
+      hour.low = pool.low;
+      hour.high = pool.high;
+      hour.held = std::max(most->second.value, hour.load);
+      ++done;
     }
-    result.outcome = PlanOutcome::kFound;
+    return Stop(PlanOutcome::kFound);
+  }
+
+  bool Stop(PlanOutcome outcome) {
+    result.outcome = outcome;
+    return true;
+  }
+
+  // False: it cannot be asked, which is an answer.
+  bool AskFewest(double load) {
+    asked_load = load;
+    Result<FleetPlan> made =
+        FleetPlan::Create(ScenarioAt(scenario, options.plan, load), trace, options.plan);
+    if (!made.ok()) return !Stop(PlanOutcome::kUnknown);
+    finding.emplace(std::move(made.value()));
+    return true;
+  }
+
+  bool AskHeld(std::int64_t replicas) {
+    asked_replicas = replicas;
+    Scenario s = scenario;
+    s.cluster.pools[0].replicas = replicas;
+    Result<Plan> made = Plan::Create(std::move(s), trace, options.plan);
+    if (!made.ok()) return !Stop(PlanOutcome::kUnknown);
+    holding.emplace(std::move(made.value()));
     return true;
   }
 
   bool Step(std::int64_t max_steps) {
     if (finished) return true;
-    if (!current) {
-      if (Solve()) return finished = true;
-      Scenario s = scenario;
-      s.cluster.pools[0].replicas = asked;
-      Result<Plan> made = Plan::Create(std::move(s), trace, options.plan);
-      if (!made.ok()) {  // so many replicas are more than a run can hold
-        answers[asked].outcome = PlanOutcome::kUnknown;
-        return false;
-      }
-      current.emplace(std::move(made.value()));
+    if (!finding && !holding) return finished = Solve();
+    if (finding) {
+      if (!finding->Advance(max_steps)) return false;
+      const FleetAnswer& found = fewest[asked_load] = finding->Answer();
+      result.runs += found.runs;
+      finding.reset();
+      return false;
     }
-    if (!current->Advance(max_steps)) return false;
-    const PlanAnswer& found = answers[asked] = current->Answer();
+    if (!holding->Advance(max_steps)) return false;
+    const PlanAnswer& found = held[asked_replicas] = holding->Answer();
     result.runs += found.runs;
-    current.reset();
+    holding.reset();
     return false;
   }
 
   Scenario scenario;
   Trace trace;
   DayOptions options;
-  std::int64_t group = 1, asked = 1;
-  std::map<std::int64_t, PlanAnswer> answers;  // by replicas: what they hold
-  std::optional<Plan> current;
-  std::optional<PlanOutcome> stopped;
+  std::map<double, FleetAnswer> fewest;     // by load
+  std::map<std::int64_t, PlanAnswer> held;  // by replicas
+  std::optional<FleetPlan> finding;
+  std::optional<Plan> holding;
+  double asked_load = 0;
+  std::int64_t asked_replicas = 0;
   DayAnswer result;
   std::size_t done = 0;  // hours
   bool finished = false;
@@ -210,7 +178,9 @@ bool DayPlan::Advance(std::int64_t max_steps) { return state_->Step(max_steps); 
 double DayPlan::Progress() const {
   const State& s = *state_;
   if (s.finished) return 1;
-  const double part = s.current ? s.current->Progress() : 0;
+  const double part = s.finding   ? s.finding->Progress() / 2
+                      : s.holding ? 0.5 + s.holding->Progress() / 2
+                                  : 0;
   const auto hours = static_cast<double>(s.result.hours.size());
   s.shown = std::max(s.shown, std::min((static_cast<double>(s.done) + part) / (hours + 1), 0.99));
   return s.shown;

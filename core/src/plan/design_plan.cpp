@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "metrics/words.h"
 #include "plan/before_runs.h"
+#include "plan/checks.h"
 #include "plan/drawn.h"
 #include "plan/frontier.h"
 #include "plan/line.h"
@@ -203,12 +204,32 @@ struct DesignPlan::State {
 
   bool Step(std::int64_t max_steps) {
     if (finished) return true;
+    if (checks) {
+      if (!checks->Advance(max_steps)) return false;
+      if (std::string said = checks->Sentence(); !said.empty()) {
+        point.state = DesignState::kNear;
+        point.warnings.push_back(said.substr(1));
+      }
+      return finished = true;
+    }
     if (!(plan ? plan->Advance(max_steps) : fleet->Advance(max_steps))) return false;
     AddPools();
     plan ? ReadPlan(plan->Answer()) : ReadFleet(fleet->Answer());
     point.seats_to_spare = plan && plan->Answer().seats_to_spare && SeatsAreOnlyACap();
     plan.reset(), fleet.reset();
-    return finished = true;
+    return finished = !BeginCheck();
+  }
+
+  // A certain answer is run once more as `servecast run` would. False: it is none.
+  bool BeginCheck() {
+    if (point.rung != Rung::kCertain || !point.Holds()) return false;
+    Check check{Count(point.pools[0].replicas, "replica"), scenario};
+    for (std::size_t i = 0; i < point.pools.size(); ++i) {
+      check.scenario.cluster.pools[i].replicas = point.pools[i].replicas;
+    }
+    if (point.pools.size() > 1) check.of = Replicas();
+    checks.emplace(std::vector<Check>{std::move(check)}, trace);
+    return true;
   }
 
   void ReadPlan(const PlanAnswer& answer) {
@@ -357,6 +378,7 @@ struct DesignPlan::State {
   DesignPoint point;
   std::optional<Plan> plan;
   std::optional<FleetPlan> fleet;
+  std::optional<Checks> checks;
 };
 
 DesignPlan::DesignPlan(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -374,7 +396,10 @@ bool DesignPlan::Advance(std::int64_t max_steps) { return state_->Step(max_steps
 
 double DesignPlan::Progress() const {
   const State& s = *state_;
-  return s.finished ? 1 : s.plan ? s.plan->Progress() : s.fleet->Progress();
+  if (s.finished) return 1;
+  constexpr double kOfPlan = 0.8;  // the rest is the check
+  const double done = s.plan ? s.plan->Progress() : s.fleet ? s.fleet->Progress() : 1;
+  return std::min(0.99, kOfPlan * done + (s.checks ? (1 - kOfPlan) * s.checks->Progress() : 0));
 }
 
 DesignPoint DesignPlan::Point() const { return state_->point; }

@@ -152,6 +152,8 @@ struct DesignSearch::State {
     DesignPoint& mine = points[Index(point.id)];
     if (point.rung != Rung::kBound) {
       point.evidence = mine.evidence;
+      // Of its evidence, then of a run that says otherwise.
+      mine.warnings.insert(mine.warnings.end(), point.warnings.begin(), point.warnings.end());
       point.warnings = std::move(mine.warnings);
       point.least_gpus = mine.least_gpus;
       point.least_dollars = mine.least_dollars;

@@ -3,6 +3,7 @@
 // where one is not, it is found first, and Solve begins again.
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <tuple>
 #include <utility>
@@ -41,6 +42,19 @@ auto Sum(const std::vector<FleetAnswer::Pool>& pools, Get get) {
   decltype(get(pools[0])) sum = 0;
   for (const FleetAnswer::Pool& pool : pools) sum += get(pool);
   return sum;
+}
+
+// Rows that are known as well as they claim: those with as many runs as the answer has, and of the
+// others those that are sure of what the answer implies.
+std::vector<PlanPoint> RowsOf(const std::vector<PlanPoint>& curve, std::int64_t replicas) {
+  std::int64_t runs = 0;
+  for (const PlanPoint& point : curve) runs = Whole(point.at) == replicas ? point.runs : runs;
+  std::vector<PlanPoint> rows;
+  std::copy_if(curve.begin(), curve.end(), std::back_inserter(rows), [&](const PlanPoint& point) {
+    const bool fewer = Whole(point.at) < replicas;
+    return point.runs >= runs || (fewer ? point.low > 1 : point.high <= 1);
+  });
+  return rows;
 }
 
 }  // namespace
@@ -201,7 +215,7 @@ struct FleetPlan::State {
       pool.low = std::min(counts[i], Whole(of->low));
       pool.high = most[i];
       pool.gpus_per_replica = gpus[i];
-      pool.curve = of->curve;
+      pool.curve = RowsOf(of->curve, counts[i]);
       if (of->binding) found.binding = of->binding;
       cached_share = of->cached_share;
       for (const PlanPoint& point : of->curve) {
@@ -243,6 +257,7 @@ struct FleetPlan::State {
     }
     if (!current->Advance(max_steps)) return false;
     const PlanAnswer& found = answers[asked] = current->Answer();
+    if (!found.refused.empty()) refused = found.refused;
     runs += found.runs;
     requests += found.requests;
     work += found.work;
@@ -259,6 +274,7 @@ struct FleetPlan::State {
   std::optional<Plan> current;
   std::optional<FleetAnswer> answer;
   std::int64_t runs = 0, requests = 0, work = 0;
+  std::string refused;
   mutable double shown = 0;
 };
 
@@ -300,6 +316,7 @@ FleetAnswer FleetPlan::Answer() const {
   FleetAnswer answer = state_->answer.value_or(FleetAnswer());
   answer.runs = state_->runs;
   answer.requests = state_->requests;
+  answer.refused = state_->refused;
   return answer;
 }
 

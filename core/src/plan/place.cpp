@@ -21,7 +21,7 @@ constexpr double kEachLook = 0.9779;
 constexpr double kAround = 0.25;   // places that tell the growth at one, in logarithms
 constexpr double kNearOne = 0.35;  // of log strain, of those that tell it where it may bend
 constexpr double kApart = 0.02;    // from end to end of them, at least
-constexpr double kLeastGrowth = 0.1, kMostGrowth = 30;
+constexpr double kLeastGrowth = 0.01, kMostGrowth = 30;
 constexpr double kLeastKnown = 0.25;  // of a growth, for an interval that has ends
 
 double Square(double x) { return x * x; }

@@ -6,13 +6,16 @@
 #include <map>
 #include <utility>
 
+#include "base/text.h"
 #include "experiment/replications.h"
+#include "io/pool_checks.h"
 #include "plan/answer_so_far.h"
 #include "plan/choose.h"
 #include "plan/drawn.h"
 #include "plan/line.h"
 #include "plan/place.h"
 #include "plan/so_far.h"
+#include "plan/strain.h"
 #include "servecast/simulation.h"
 #include "serving/cluster/deployment.h"
 #include "serving/hooks.h"
@@ -53,6 +56,7 @@ struct Plan::State {
     }
     SimulationHooks hooks;
     hooks.recorded = {.series = false, .gaps = has_itl};
+    if (Issues issues = IssuesTogether(s); !issues.empty()) return issues;
     hooks.deployment = std::make_shared<Deployment>(Redeploy(deployment, s));
     if (const RequestTable* drawn = Drawn(s, place)) hooks.requests = *drawn;
     return Simulation::Create(std::move(s), trace, std::move(hooks));
@@ -74,7 +78,7 @@ struct Plan::State {
       PlanPlace* place = Unfinished();
       if (place == nullptr) return p.finished;
       Result<Simulation> made = Make(*place);
-      if (!made.ok()) return Impossible(*place);
+      if (!made.ok()) return Impossible(*place, made.issues()[0]);
       current.emplace(std::move(made.value()));
     }
     if (!current->Advance(max_steps)) return false;
@@ -89,8 +93,9 @@ struct Plan::State {
       p.seats_to_spare =
           p.seats_to_spare && report.binding.shares[kSeatsShare] == 0 && report.kv_peak_usage < 0.5;
     }
-    const Observations& seen =
+    Observations& seen =
         place.runs.emplace_back(ObservationsOf(p.scenario, current->Records(), report));
+    CountThoseWithoutAnswer(seen);
     p.work += place.work;
     p.requests += static_cast<std::int64_t>(seen.arrival.size());
     ++p.runs;
@@ -103,6 +108,17 @@ struct Plan::State {
     }
     if (p.work > p.options.most_work) p.finished = true;
     return p.finished;
+  }
+
+  // Within no limits of attainment: see strain.h.
+  void CountThoseWithoutAnswer(Observations& seen) const {
+    for (std::size_t k = 0; k < p.scenario.slo.size(); ++k) {
+      if (p.scenario.slo[k].metric != SloMetric::kAttainment) continue;
+      for (std::size_t i = 0; i < seen.unserved[k].size(); ++i) {
+        const bool never = seen.unserved[k][i] == 1 && seen.latency_ms[k][i] < 0;
+        if (never) seen.latency_ms[k][i] = kNoAnswer;
+      }
+    }
   }
 
   // Of a large fleet a short run is over before the first requests are, and tells nothing. What
@@ -130,10 +146,12 @@ struct Plan::State {
     }
   }
 
-  // So many replicas, or so many requests, are more than a run can hold: the line ends before it.
-  bool Impossible(const PlanPlace& place) {
+  // So many replicas are more than a run can hold, or refused: the line ends before it.
+  bool Impossible(const PlanPlace& place, const Issue& why) {
     std::vector<PlanPlace>& all = p.Asked();
     const double at = place.at;
+    p.refused = Format("{} {}: {}{}{}", ShortNumber(at), p.slope.line().unit, why.path,
+                       why.path.empty() ? "" : ": ", why.message);
     all.erase(all.begin() + (&place - all.data()));
     Line line = p.slope.line();
     (at > line.own ? line.most : line.least) = at > line.own ? std::max(line.own, at / 2) : at * 2;

@@ -3,13 +3,19 @@
 #include "plan/question.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "base/text.h"
 #include "io/json_writer.h"
+#include "metrics/words.h"
 #include "plan/answers.h"
+#include "plan/checks.h"
 #include "plan/day.h"
+#include "plan/line.h"
 #include "plan/speculation.h"
 #include "plan/tornado.h"
 #include "servecast/experiment.h"
@@ -23,6 +29,9 @@ class Question::Answerer {
   virtual double Progress() const = 0;
   virtual void Write(JsonWriter& out) const = 0;
   virtual std::string Sentence() const = 0;
+  // What is run once more of its answer, when it is finished; and the answer with what came of it.
+  virtual std::vector<Check> ToCheck() const { return {}; }
+  virtual void WriteChecked(const Checks&, JsonWriter& out) const { Write(out); }
   virtual const Issues& Problems() const {
     static const Issues kNone;
     return kNone;
@@ -32,6 +41,40 @@ class Question::Answerer {
 namespace {
 
 using Made = Result<std::unique_ptr<Question::Answerer>>;
+
+// The larger part of a question; the rest are the runs that its answer is checked by.
+constexpr double kOfPlan = 0.8;
+
+// Another, whose answer is run once more as `servecast run` would.
+class Checked final : public Question::Answerer {
+ public:
+  Checked(std::unique_ptr<Question::Answerer> of, Trace trace)
+      : of_(std::move(of)), trace_(std::move(trace)) {}
+
+  bool Advance(std::int64_t max_steps) override {
+    if (checks_) return checks_->Advance(max_steps);
+    if (!of_->Advance(max_steps)) return false;
+    checks_.emplace(of_->Problems().empty() ? of_->ToCheck() : std::vector<Check>(),
+                    std::move(trace_));
+    return checks_->Progress() == 1;
+  }
+  double Progress() const override {
+    const double rest = checks_ ? checks_->Progress() : 0;
+    return rest == 1 ? 1 : kOfPlan * of_->Progress() + (1 - kOfPlan) * rest;
+  }
+  void Write(JsonWriter& out) const override {
+    checks_ ? of_->WriteChecked(*checks_, out) : of_->WriteChecked(Checks(), out);
+  }
+  std::string Sentence() const override {
+    return of_->Sentence() + (checks_ ? checks_->Sentence() : "");
+  }
+  const Issues& Problems() const override { return of_->Problems(); }
+
+ private:
+  std::unique_ptr<Question::Answerer> of_;
+  Trace trace_;
+  std::optional<Checks> checks_;
+};
 
 // A plan whose answer is written beside the scenario it is of.
 template <class Planned, auto write, auto sentence>
@@ -48,6 +91,21 @@ class OfPlan final : public Question::Answerer {
   double Progress() const override { return plan_.Progress(); }
   void Write(JsonWriter& out) const override { write(scenario_, plan_.Answer(), out); }
   std::string Sentence() const override { return sentence(scenario_, plan_.Answer()); }
+  std::vector<Check> ToCheck() const override {
+    if constexpr (std::is_same_v<Planned, SpeculationPlan>) {
+      return {};
+    } else {
+      return ChecksOf(scenario_, plan_.Answer());
+    }
+  }
+  void WriteChecked(const Checks& checks, JsonWriter& out) const override {
+    if constexpr (std::is_same_v<Planned, FleetPlan>) {
+      write(scenario_, WithChecks(plan_.Answer(), checks), out);
+    } else {
+      Write(out);
+    }
+    if constexpr (!std::is_same_v<Planned, SpeculationPlan>) checks.Write(out);
+  }
 
  private:
   OfPlan(Scenario scenario, Planned plan)
@@ -61,22 +119,51 @@ class Growth final : public Question::Answerer {
  public:
   static Made Make(Scenario scenario, Trace trace, const QuestionOptions& options) {
     GrowthOptions growth;
-    growth.growth = options.percent / 100;
+    // As it was given: 0.07 % are 0.0007, not 0.0007000000000000001.
+    growth.growth = std::nearbyint(options.percent * 1e10) / 1e12;
     growth.months = options.months;
-    Result<GrowthPlan> plan = GrowthPlan::Create(std::move(scenario), std::move(trace), growth);
+    Result<GrowthPlan> plan = GrowthPlan::Create(scenario, std::move(trace), growth);
     if (!plan.ok()) return plan.issues();
     const GrowthAsked asked = {plan.value().Load(), growth.growth, growth.months, options.from};
-    return std::unique_ptr<Question::Answerer>(new Growth(asked, std::move(plan.value())));
+    return std::unique_ptr<Question::Answerer>(
+        new Growth(std::move(scenario), asked, std::move(plan.value())));
   }
 
   bool Advance(std::int64_t max_steps) override { return plan_.Advance(max_steps); }
   double Progress() const override { return plan_.Progress(); }
   void Write(JsonWriter& out) const override { WriteGrowth(plan_.Steps(), asked_, out); }
+  void WriteChecked(const Checks& checks, JsonWriter& out) const override {
+    Write(out);
+    checks.Write(out);
+  }
   std::string Sentence() const override { return GrowthSentence(plan_.Steps(), asked_); }
+  // What is said of today's replicas, and of those that are needed when these no longer do.
+  std::vector<Check> ToCheck() const override {
+    const std::vector<GrowthStep>& steps = plan_.Steps();
+    if (steps[0].most.outcome != PlanOutcome::kFound) return {};
+    std::vector<Check> checks;
+    const std::int64_t until = steps[0].until_month;
+    if (until >= 0) checks.push_back(InMonth(until, steps[0].replicas, true));
+    if (until < asked_.months) checks.push_back(InMonth(until + 1, steps[0].replicas, false));
+    if (steps.size() == 1) return checks;
+    const std::int64_t fewer =
+        steps[1].replicas - scenario_.cluster.pools[0].attention_data_parallel;
+    checks.push_back(InMonth(until + 1, steps[1].replicas, true));
+    if (fewer > steps[0].replicas) checks.push_back(InMonth(until + 1, fewer, false));
+    return checks;
+  }
 
  private:
-  Growth(const GrowthAsked& asked, GrowthPlan plan) : asked_(asked), plan_(std::move(plan)) {}
+  Growth(Scenario scenario, const GrowthAsked& asked, GrowthPlan plan)
+      : scenario_(std::move(scenario)), asked_(asked), plan_(std::move(plan)) {}
 
+  Check InMonth(std::int64_t month, std::int64_t replicas, bool holds) const {
+    Scenario s = ScenarioAt(scenario_, {}, plan_.LoadIn(month));
+    s.cluster.pools[0].replicas = replicas;
+    return {Format("{} in month {}", Count(replicas, "replica"), month), std::move(s), holds};
+  }
+
+  Scenario scenario_;
   GrowthAsked asked_;
   GrowthPlan plan_;
 };
@@ -84,20 +171,44 @@ class Growth final : public Question::Answerer {
 class Day final : public Question::Answerer {
  public:
   static Made Make(Scenario scenario, Trace trace, const QuestionOptions& options) {
-    Result<DayPlan> plan =
-        DayPlan::Create(std::move(scenario), std::move(trace), {options.hours, {}});
+    Result<DayPlan> plan = DayPlan::Create(scenario, std::move(trace), {options.hours, {}});
     if (!plan.ok()) return plan.issues();
-    return std::unique_ptr<Question::Answerer>(new Day(std::move(plan.value())));
+    return std::unique_ptr<Question::Answerer>(
+        new Day(std::move(scenario), std::move(plan.value())));
   }
 
   bool Advance(std::int64_t max_steps) override { return plan_.Advance(max_steps); }
   double Progress() const override { return plan_.Progress(); }
   void Write(JsonWriter& out) const override { WriteDay(plan_.Answer(), out); }
+  void WriteChecked(const Checks& checks, JsonWriter& out) const override {
+    Write(out);
+    checks.Write(out);
+  }
   std::string Sentence() const override { return DaySentence(plan_.Answer()); }
+  // Of the busiest hour.
+  std::vector<Check> ToCheck() const override {
+    const DayAnswer answer = plan_.Answer();
+    if (answer.outcome != PlanOutcome::kFound) return {};
+    const DayHour& busiest =
+        *std::max_element(answer.hours.begin(), answer.hours.end(),
+                          [](const DayHour& a, const DayHour& b) { return a.load < b.load; });
+    std::vector<Check> checks;
+    const std::int64_t group = scenario_.cluster.pools[0].attention_data_parallel;
+    for (const bool holds : {true, false}) {
+      const std::int64_t replicas = holds ? busiest.replicas : busiest.low - group;
+      if (replicas < group) continue;
+      Scenario s = ScenarioAt(scenario_, {}, busiest.load);
+      s.cluster.pools[0].replicas = replicas;
+      checks.push_back(
+          {Format("{} in the busiest hour", Count(replicas, "replica")), std::move(s), holds});
+    }
+    return checks;
+  }
 
  private:
-  explicit Day(DayPlan plan) : plan_(std::move(plan)) {}
+  Day(Scenario scenario, DayPlan plan) : scenario_(std::move(scenario)), plan_(std::move(plan)) {}
 
+  Scenario scenario_;
   DayPlan plan_;
 };
 
@@ -284,9 +395,9 @@ Result<Question> Question::Create(std::string_view name, Scenario scenario, Trac
                     "cost or speculation",
                     std::string(name))}};
   }
-  Made made = entry->make(std::move(scenario), std::move(trace), options);
+  Made made = entry->make(std::move(scenario), trace, options);
   if (!made.ok()) return made.issues();
-  return Question(std::move(made.value()));
+  return Question(std::make_unique<Checked>(std::move(made.value()), std::move(trace)));
 }
 
 bool Question::Advance(std::int64_t max_steps) { return answerer_->Advance(max_steps); }

@@ -103,6 +103,23 @@ std::string PoolsOf(const DesignPoint& point) {
   return text;
 }
 
+// By the states that the answer counts: "52 of 96 designs keep the targets, 26 are too close to
+// call."
+std::string HeldText(const SearchParts& search) {
+  const auto count = [&search](DesignState state) {
+    return std::count_if(search.points.begin(), search.points.end(),
+                         [state](const DesignPoint& point) { return point.state == state; });
+  };
+  const auto meet = count(DesignState::kMeets), near = count(DesignState::kNear);
+  const std::string all = Count(static_cast<std::int64_t>(search.designs.size()), "design");
+  const std::string close =
+      near == 0 ? "" : Format(", {} {} too close to call", near, near == 1 ? "is" : "are");
+  return meet == 0
+             ? Format("None of {} keeps the targets{}.", all,
+                      near == 0 ? "" : " for certain" + close)
+             : Format("{} of {} {} the targets{}.", meet, all, meet == 1 ? "keeps" : "keep", close);
+}
+
 }  // namespace
 
 std::string SearchJson(const SearchParts& search, const Conclusion& found, bool indented) {
@@ -144,14 +161,12 @@ std::string SearchJson(const SearchParts& search, const Conclusion& found, bool 
 }
 
 std::string SearchSentence(const SearchParts& search, const Conclusion& found) {
-  const auto hold = std::count_if(search.points.begin(), search.points.end(),
-                                  [](const DesignPoint& point) { return point.Holds(); });
-  const std::string all = Count(static_cast<std::int64_t>(search.designs.size()), "design");
-  const char* keep = hold == 1 ? "keeps" : "keep";
+  const std::string held = HeldText(search);
   if (!found.cheapest) {
-    if (!search.finished) return Format("None of {} is known to keep the targets yet.", all);
-    return hold == 0 ? Format("None of {} keeps the targets.", all)
-                     : Format("{} of {} {} the targets, but none has a price.", hold, all, keep);
+    const bool any = std::any_of(search.points.begin(), search.points.end(),
+                                 [](const DesignPoint& point) { return point.Holds(); });
+    if (search.finished && any) return held + " None of them has a price.";
+    return search.finished ? held : "So far: " + held;
   }
   const DesignPoint& point = search.points[Index(*found.cheapest)];
   const std::string hour = found.cost == Cost::kDollars ? " an hour" : "";
@@ -162,9 +177,9 @@ std::string SearchSentence(const SearchParts& search, const Conclusion& found) {
                               : point.binding == "capacity"
                                   ? "; with fewer, the load is more than is served"
                                   : "; with fewer, " + Printable(point.binding) + " is missed";
-  std::string text = Format("{}: {}, {}{}. {} of {} {} the targets.", price,
-                            Printable(search.designs[Index(point.id)].label), PoolsOf(point),
-                            binding, hold, all, keep);
+  std::string text =
+      Format("{}: {}, {}{}. {}", price, Printable(search.designs[Index(point.id)].label),
+             PoolsOf(point), binding, held);
   for (const std::string& warning : point.warnings) text += " " + Printable(warning);
   return text;
 }

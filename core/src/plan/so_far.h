@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -38,6 +39,7 @@ struct SoFar {
   std::size_t wanted = kPlaceRuns;  // runs of each place that is no middle
   std::int64_t work = 0, runs = 0, requests = 0;
   bool seats_to_spare = true;  // see PlanAnswer
+  std::string refused;         // likewise
 
   // How the choice went: see choose.cpp.
   double growth = StrainGrowth{}.value;  // by the scouts

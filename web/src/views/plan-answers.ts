@@ -38,6 +38,13 @@ function noFigure(plan: Plan): TemplateResult {
   return html`<p class="plan-figure"><span>${plan.kind === 'answered' ? sentence(plan.sentence) : 'Not known yet.'}</span></p>`;
 }
 
+/** Runs of the answer's own scenarios that say otherwise. */
+export function renderDoubts(answer: PlanAnswer): TemplateResult | typeof nothing {
+  const doubts = 'checked' in answer ? answer.checked.filter(({ agrees }) => !agrees) : [];
+  if (doubts.length === 0) return nothing;
+  return html`<p class="plan-note"><b>${doubts.map((doubt) => `But a run of ${doubt.of} says otherwise: ${sentence(doubt.sentence)}`).join(' ')}</b></p>`;
+}
+
 function basis(runs: number, requests: number): string {
   return `${countOf(runs, 'run')}, ${formatCount(requests)} requests in all, the same seeds at every point.`;
 }

@@ -69,16 +69,15 @@ function found(view: ViewContext, plans: Plans | null, answer: SearchAnswer, sai
   const low = cheapest?.low_dollars_per_hour ?? null;
   const high = cheapest?.high_dollars_per_hour ?? null;
   const between = low === null || high === null || low === high ? '' : `${dollarText(low)} to ${dollarText(high)}. `;
-  const holds = answer.points.filter(
-    ({ state, strain }) => (state === 'meets' || state === 'near') && strain !== null && strain <= 1,
-  ).length;
+  const { meets = 0, near = 0 } = answer.counts;
+  const close = near === 0 ? '' : `, ${formatCount(near)} ${near === 1 ? 'is' : 'are'} too close to call`;
   const byId = new Map(answer.points.map((point) => [point.id, point]));
   const frontier = answer.frontier.flatMap((id) => byId.get(id) ?? []);
   return html`
     ${
       cheapest?.dollars_per_hour
         ? html`<p class="plan-figure"><b>${shortLabel(cheapest)}, ${dollarText(cheapest.dollars_per_hour)} an hour</b>
-          <span>${cheapest.rung === 'certain' ? '' : 'One run, so far. '}${between}${formatCount(holds)} of ${formatCount(answer.points.length)} keep the targets.</span></p>`
+          <span>${cheapest.rung === 'certain' ? '' : 'One run, so far. '}${between}${formatCount(meets)} of ${formatCount(answer.points.length)} keep the targets${close}.</span></p>`
         : html`<p class="plan-figure"><span>${sentence(said)}</span></p>`
     }
     <sc-pareto-chart .search=${answer} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-designs'}></sc-pareto-chart>

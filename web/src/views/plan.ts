@@ -24,7 +24,14 @@ import styles from '../styles/plan.css?inline';
 import type { ViewContext } from './context';
 import { nameOfTarget } from './compare-figures';
 import { addLimit } from './form';
-import { renderDrills, renderFewest, renderGrowth, renderHighest, type AnswerContext } from './plan-answers';
+import {
+  renderDoubts,
+  renderDrills,
+  renderFewest,
+  renderGrowth,
+  renderHighest,
+  type AnswerContext,
+} from './plan-answers';
 import { renderCost } from './plan-cost';
 import { renderDay } from './plan-day';
 import { renderSpeculation } from './plan-speculation';
@@ -135,7 +142,7 @@ export class PlanElement extends LitElement {
     return html`${status}
       ${
         plan.answer
-          ? html`<div class="plan-answer ${former ? 'former' : ''}">${answer({ ...this.#context(plans), plan, answer: plan.answer })}</div>`
+          ? html`<div class="plan-answer ${former ? 'former' : ''}">${answer({ ...this.#context(plans), plan, answer: plan.answer })}${renderDoubts(plan.answer)}</div>`
           : nothing
       }`;
   }
