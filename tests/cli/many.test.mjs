@@ -198,7 +198,7 @@ test('Plan_Growth_NamesTheMonthAndWhatIsNeeded', () => {
       [2, '2027-01'],
     ],
   );
-  assert.match(stderr, /^The targets break in 2027-01 \(.*2 GPUs are needed then\.$/m);
+  assert.match(stderr, /^The targets break in 2027-01, 2 months from now.*: 2 GPUs are needed then\.$/m);
 });
 
 test('Plan_Drill_RunsEachAndJudgesIt', () => {

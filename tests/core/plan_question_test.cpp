@@ -144,10 +144,10 @@ TEST(Question, Answers_AreCheckedByRuns) {
     EXPECT_NE(answer["checked"][0]["sentence"], "") << name;
   }
   // The row of the answer is that run, as a drill has it.
-  const json fewest = json::parse(Answered("min-gpus", Loaded("100"), {}, INT64_MAX).Json(false));
+  const json fewest = json::parse(Answered("min-gpus", Loaded("300"), {}, INT64_MAX).Json(false));
   const json& pool = fewest["pools"][0];
   ASSERT_GT(pool["replicas"], 1);
-  Scenario found = Loaded("100", std::to_string(pool["replicas"].get<int>()));
+  Scenario found = Loaded("300", std::to_string(pool["replicas"].get<int>()));
   const json drills = json::parse(Answered("drill", found, {}, INT64_MAX).Json(false));
   for (const json& row : pool["curve"]) {
     if (row["at"] != pool["replicas"]) continue;

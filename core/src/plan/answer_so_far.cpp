@@ -75,26 +75,28 @@ class Answering {
       if (p_.finished) answer.outcome = none ? PlanOutcome::kNone : PlanOutcome::kUnknown;
       return Bind(seen.front().at, answer);
     }
-    // One replica that is enough is an answer; the most load that a line has is none.
-    const bool one = p_.slope.line().relieves && seen.back().at == p_.slope.heaviest();
-    const bool all = last + 1 == count && !one;
+    // Replicas that are enough are an answer, if not the fewest; the most load that a line has is
+    // none.
+    const bool relieves = p_.slope.line().relieves, none_misses = last + 1 == count;
+    const bool all = none_misses && !relieves;
     answer.outcome = all ? PlanOutcome::kUnbounded : PlanOutcome::kFound;
     for (const PlanPlace& place : Known()) {
       if (place.at == seen[static_cast<std::size_t>(last)].at) {
         answer.cached_share = place.cached_share;
       }
     }
-    if (&Known() == &p_.places && !ends_by_scout_) {
-      const Crossing ends = p_.Ends();
-      answer.value = ends.value;
-      answer.low = ends.low;
-      answer.high = ends.high;
+    const bool ends = !none_misses || seen.back().at == p_.slope.heaviest();
+    if (&Known() == &p_.places && !ends_by_scout_ && (ends || all)) {
+      const Crossing crossing = p_.Ends();
+      answer.value = crossing.value;
+      answer.low = crossing.low;
+      answer.high = crossing.high;
     } else {
       // One run each: between the last that keeps the targets and the first that does not.
       answer.value = CrossingOf(p_.slope, seen);
       double beyond = seen[static_cast<std::size_t>(std::min(last + 1, count - 1))].at;
-      // Of replicas that many miss; one more may do.
-      if (p_.slope.line().relieves && last + 1 < count) beyond += p_.slope.line().step;
+      // So few replicas miss, one more may do; or who knows how many do.
+      if (relieves) beyond = none_misses ? p_.slope.heaviest() : beyond + p_.slope.line().step;
       const double within = seen[static_cast<std::size_t>(last)].at;
       answer.low = std::min({answer.value, within, beyond});
       answer.high = std::max({answer.value, within, beyond});

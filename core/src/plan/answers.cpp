@@ -219,11 +219,15 @@ std::string MinGpusSentence(const Scenario& scenario, const FleetAnswer& answer)
   }
   const bool least = std::all_of(answer.pools.begin(), answer.pools.end(),
                                  [](const auto& pool) { return pool.replicas == 1; });
+  const std::int64_t low = answer.LowGpus();
+  const bool lowest = std::all_of(answer.pools.begin(), answer.pools.end(),
+                                  [](const auto& pool) { return pool.low == 1; });
+  const std::string than = low < answer.Gpus() ? Format(" than {}", low) : "";
   const std::string fewer =
-      least ? ""
-            : "; with fewer, " + (answer.binding
-                                      ? Target(scenario.slo[*answer.binding]) + " is missed"
-                                      : std::string("the load is more than is served"));
+      least || lowest ? ""
+                      : "; with fewer" + than + ", " +
+                            (answer.binding ? Target(scenario.slo[*answer.binding]) + " is missed"
+                                            : std::string("the load is more than is served"));
   const std::string bound =
       answer.LeastGpus() > 0
           ? Format(" No system could do with less than {} GPUs.", ShortNumber(answer.LeastGpus()))

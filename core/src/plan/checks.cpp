@@ -13,7 +13,7 @@ namespace servecast {
 namespace {
 
 // Of a load that is said to be too much by some per cent: what clearly holds is seen at once.
-constexpr std::int64_t kLittleWork = 300'000;
+constexpr std::int64_t kLittleWork = 120'000;
 
 bool Misses(VerdictState state) {
   return state == VerdictState::kMisses || state == VerdictState::kOverloaded ||

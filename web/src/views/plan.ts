@@ -24,7 +24,14 @@ import styles from '../styles/plan.css?inline';
 import type { ViewContext } from './context';
 import { nameOfTarget } from './compare-figures';
 import { addLimit } from './form';
-import { renderDoubts, renderDrills, renderFewest, renderGrowth, renderHighest, type AnswerContext } from './plan-answers';
+import {
+  renderDoubts,
+  renderDrills,
+  renderFewest,
+  renderGrowth,
+  renderHighest,
+  type AnswerContext,
+} from './plan-answers';
 import { renderCost } from './plan-cost';
 import { renderDay } from './plan-day';
 import { renderSpeculation } from './plan-speculation';
