@@ -93,7 +93,7 @@ await task('load: what the first verdict needs is within the budget, and nothing
       .filter(({ startTime }) => startTime < window.seen.verdict_ms)
       .map(({ name }) => new URL(name).pathname.split('/').at(-1));
   });
-  const later = asked.filter((name) => /^(forecast|later|why|tour|sw|uPlot|series-chart|memory-bar)\b/.test(name));
+  const later = asked.filter((name) => /^(forecast|chart-element|series-chart|later|why|tour|memory-bar)\b/.test(name));
   assert.deepEqual(later, [], 'parts of the page before its first verdict');
   await page.locator('sc-tail-chart canvas').first().waitFor();
   await page.locator('sc-series-chart canvas').first().waitFor();

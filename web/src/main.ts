@@ -59,7 +59,8 @@ function begin(): void {
   // Both come when an address is written by hand; whoever is second finds that the first one has done it.
   for (const kind of ['popstate', 'hashchange']) addEventListener(kind, () => void app.arrive());
 
-  const answered = whenAnswered(app.store);
+  // In a task after it, in which it is drawn.
+  const answered = whenAnswered(app.store).then(() => new Promise<void>((resolve) => setTimeout(resolve)));
   holdParts(answered);
   void app.start();
   import('./views/page').then(

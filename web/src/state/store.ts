@@ -61,6 +61,12 @@ export function isBefore({ run, shown, document }: AppState): boolean {
   return shown.document !== document || (run.kind === 'running' && run.opening === true);
 }
 
+/** Nothing is in the way of an answer. */
+export function isAwaited({ run, failure, link_problem: problem, trace, drafts }: AppState): boolean {
+  const runs = run.kind === 'idle' || run.kind === 'running';
+  return runs && failure === null && problem === null && trace.kind !== 'failed' && drafts.size === 0;
+}
+
 /** One short run stands where a certain answer is awaited, or was given up: it is drawn as no verdict. */
 export function isUncertain({ run, shown }: AppState): boolean {
   return shown?.completeness === 'coarse' && (shown.cancelled === true || (run.kind === 'running' && run.slow));

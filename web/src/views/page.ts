@@ -6,7 +6,7 @@ import { needPart } from '../lib/part';
 import { cameTogether, inTurn, inTurnIf } from '../lib/turns';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
-import type { AppState, ThemeChoice } from '../state/store';
+import { isAwaited, type ThemeChoice } from '../state/store';
 import type { CalibrateElement } from './calibrate';
 import type { ViewContext } from './context';
 import { renderFooter } from './details';
@@ -218,7 +218,7 @@ export class PageElement extends LitElement {
   /** All of the answer: above the reasons. */
   #forecast(view: ViewContext, about: About): TemplateResult {
     const { report, columns, waitingFor, stem } = about;
-    const nothingToDraw = !report && !isAnswered(view.state);
+    const nothingToDraw = !report && !isAwaited(view.state);
     needPart('sc-latency-chart', () => import('../charts/forecast'));
     return html`
       ${renderVerdict(view)} ${this.wide ? nothing : this.#rail(view)} ${this.#waysOut(view)} ${renderNumbers(view)}
@@ -236,7 +236,7 @@ export class PageElement extends LitElement {
   /** Above the other views; what stops a run is said in full. */
   #strip(view: ViewContext): TemplateResult {
     const { shown, run } = view.state;
-    const isShort = shown && isAnswered(view.state) && (shown.completeness !== 'cancelled' || run.kind === 'running');
+    const isShort = shown && isAwaited(view.state) && (shown.completeness !== 'cancelled' || run.kind === 'running');
     return html`${
       isShort
         ? html`<div class="card strip">${renderVerdict(view)}${renderStrip(shown.outcome.report)}</div>`
@@ -438,18 +438,6 @@ export class PageElement extends LitElement {
     input.value = '';
     if (file) this.#openFile(file);
   }
-}
-
-/** Nothing stops the scenario from being run. */
-function isAnswered({ link_problem: problem, failure, trace, run, drafts }: AppState): boolean {
-  return (
-    problem === null &&
-    failure === null &&
-    trace.kind !== 'failed' &&
-    run.kind !== 'refused' &&
-    run.kind !== 'broken' &&
-    drafts.size === 0
-  );
 }
 
 /** The collapsed part of the form that has the field. */

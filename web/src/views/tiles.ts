@@ -14,7 +14,7 @@ import {
   type Quantity,
 } from '../lib/format';
 import { getAt, type Document } from '../state/document';
-import { isUncertain } from '../state/store';
+import { isAwaited, isUncertain } from '../state/store';
 import type { ViewContext } from './context';
 import { pricePointer } from './form';
 
@@ -57,7 +57,7 @@ export function term(catalog: Catalog | null, name: string, shown: string): Temp
 export function renderNumbers(view: ViewContext): TemplateResult | typeof nothing {
   const { shown } = view.state;
   // Their place is kept while the first answer is on its way.
-  if (!shown && view.state.run.kind === 'running')
+  if (!shown && isAwaited(view.state))
     return html`<div class="numbers" aria-hidden="true">${[0, 1, 2, 3].map(() => html`<div class="card tile"></div>`)}</div>`;
   if (!shown || view.state.link_problem) return nothing;
   const { report } = shown.outcome;
