@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/base.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "import/names.h"
@@ -87,7 +88,7 @@ constexpr Option kVllmOptions[] = {
     {"port", kText, {}, kNoTime},
     {"uvicorn-log-level", kText, {}, kNoTime},
     {"api-key", kText, {}, kNoTime},
-    {"api-server-count", kCount, {}, "the server's own time is as the presets measured it", "-asc"},
+    {"api-server-count", kCount, {}, "", "-asc"},
     {"served-model-name", kText, {}, kNoTime},
     {"trust-remote-code", kSwitch, {}, kNoTime},
     {"tokenizer", kText, {}, kNoTime},
@@ -112,21 +113,11 @@ constexpr Option kVllmOptions[] = {
     {"config", kText, {}, "another file: its options are not here"},
 };
 
-constexpr std::string_view kApart[] = {"model",
-                                       "data-parallel-size",
-                                       "max-model-len",
-                                       "kv-cache-dtype",
-                                       "scheduling-policy",
-                                       "quantization",
-                                       "dtype",
-                                       "enforce-eager",
-                                       "generation-config",
-                                       "kv-transfer-config",
-                                       "speculative-config",
-                                       "enable-lora",
-                                       "lora-modules",
-                                       "max-loras",
-                                       "max-lora-rank"};
+constexpr std::string_view kApart[] = {
+    "model",          "data-parallel-size", "api-server-count",   "max-model-len",
+    "kv-cache-dtype", "scheduling-policy",  "quantization",       "dtype",
+    "enforce-eager",  "generation-config",  "kv-transfer-config", "speculative-config",
+    "enable-lora",    "lora-modules",       "max-loras",          "max-lora-rank"};
 
 // The reading of one server.
 class Server {
@@ -151,6 +142,11 @@ class Server {
     shape = {count("tensor-parallel-size"), count("pipeline-parallel-size"),
              count("data-parallel-size"), Role()};
     TakeServerShape(shape, context_, draft_);
+    // Those of a server take requests up for all its ranks, which are replicas here.
+    if (given_.Number("api-server-count")) {
+      draft_.Take(draft_.ServerPath("engine.api_server_count"),
+                  CeilDiv(count("api-server-count"), shape.data), "--api-server-count");
+    }
   }
 
  private:
