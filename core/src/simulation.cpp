@@ -91,7 +91,8 @@ struct Simulation::State {
 
   void StartReplicas(StepObserver* observer) {
     deployment.SetUpSchedulers(requests);
-    clients = std::make_unique<Clients>(requests, *latency, deployment.max_model_len, results);
+    clients = std::make_unique<Clients>(requests, *latency, deployment.max_model_len, results,
+                                        FrontEndServers(scenario));
     inbox = std::make_unique<Inbox>(*clients, requests, results, false);
     scratch = std::make_unique<ReplicaScratch>(requests);
     if (!HasCluster()) {
@@ -143,7 +144,7 @@ struct Simulation::State {
   // It sees to arrivals, drops and time-outs itself.
   void StartBlisReplica(const KvTier& host, StepObserver* observer) {
     const ModelCost& cost = first().cost;
-    clients = std::make_unique<Clients>(requests, *latency, INT64_MAX, results);
+    clients = std::make_unique<Clients>(requests, *latency, INT64_MAX, results, 0);
     replica = MakeBlisReplica(BlisInput{scenario.engine, scenario.scheduler, cost.usable_blocks,
                                         scenario.model.max_position_embeddings, requests, *latency,
                                         results, recorder, horizon, host, observer,

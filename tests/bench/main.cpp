@@ -2,8 +2,9 @@
 // source runs natively and, under node, as WebAssembly. Figures are printed, never asserted:
 // machines are noisy. `servecast_bench N` runs N requests only; `servecast_bench blis` the cases by
 // BLIS's rules only, `servecast_bench sglang` those of SGLang's, `servecast_bench drafts` those
-// with drafts; `servecast_bench ablation` prints what each option after SFLLM does,
-// `servecast_bench cluster` what a step costs behind each router.
+// with drafts, `servecast_bench queues` those of long queues; `servecast_bench ablation` prints
+// what each option after SFLLM does, `servecast_bench cluster` what a step costs behind each
+// router.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,6 +12,7 @@
 #include <cstdlib>
 #include <new>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "bench/ablation.h"
@@ -160,6 +162,29 @@ std::vector<Case> DraftCases() {
   };
 }
 
+// Short requests all at once, of which nearly all wait: ns a request should hardly grow with them.
+std::vector<Case> QueueCases() {
+  const std::string sglang = "engine.preset=sglang";
+  const std::pair<const char*, std::vector<std::string>> queues[] = {
+      {"fcfs, queue", {}},
+      {"SGLang, urgent", {sglang, "scheduler.enable_priority_scheduling=true"}},
+      {"SGLang, dfs",
+       {sglang, "scheduler.schedule_policy=dfs-weight",
+        R"(workload.prefix={"groups":50,"tokens":64})"}},
+      {"2 of 1k LoRAs", {"engine.max_loras=2", R"(workload.adapters={"count":1000})"}},
+  };
+  std::vector<Case> cases;
+  for (const auto& [name, set] : queues) {
+    for (const std::int64_t requests : {20'000, 80'000}) {
+      Case& c = cases.emplace_back(Case{name, requests, 1, set});
+      c.set.insert(c.set.end(), {R"(workload.prompt_tokens={"distribution":"fixed","value":100})",
+                                 R"(workload.output_tokens={"distribution":"fixed","value":20})",
+                                 "workload.arrivals.rate_per_s=100000"});
+    }
+  }
+  return cases;
+}
+
 // The same load by the rules of the simulator BLIS (engine.compat).
 std::vector<Case> BlisCases() {
   const std::string today = "engine.compat=blis";
@@ -301,7 +326,7 @@ int main(int argc, char** argv) {
     return 0;
   }
   const std::string only = argc > 1 ? argv[1] : "";
-  if (!only.empty() && only != "blis" && only != "sglang" && only != "drafts") {
+  if (!only.empty() && only != "blis" && only != "sglang" && only != "drafts" && only != "queues") {
     servecast::Run({"512/512", std::atoll(argv[1]), 1, {}});
     return 0;
   }
@@ -319,6 +344,7 @@ int main(int argc, char** argv) {
   };
   run("drafts", servecast::DraftCases());
   run("sglang", servecast::SglangCases());
+  run("queues", servecast::QueueCases());
   run("blis", servecast::BlisCases());
   if (!only.empty()) return 0;
   servecast::PriceModels("dense", {});

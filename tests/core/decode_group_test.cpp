@@ -25,7 +25,7 @@ class Sum final : public LatencyModel {
     return {s.decode_seqs + 1000 * s.decode_context_tokens + 1000000 * s.decode_kv_blocks,
             StepBound::kBandwidth};
   }
-  TimeNs EnqueueDelay(std::int64_t) const override { return 0; }
+  HostTimes TakeUpTimes(std::int64_t) const override { return {}; }
 };
 
 TEST(DecodeGroup, RandomJoinsStepsAndLeaves_SumsAreThoseOfTheMembers) {

@@ -75,6 +75,20 @@ plant_in(replica 11 "who comes on a step's end joins one step late"
   [==[time < now_ || (time == now_ && !(Planted(11) && running() > 0));
        time = in_.inbox.NextEnqueue()]==])
 
+plant_in(clients 48 "a request holds no server of the front end"
+  [==[front_end_.Enter(arrival, times);]==]
+  [==[front_end_.Enter(arrival, Planted(48) ? HostTimes{0, times.work + times.wait} : times);]==])
+plant_in(clients 49 "whoever gives up before the queue takes no time of the front end"
+  [==[  const bool comes = requests_.timeout.empty() ||]==]
+  [==[  if (Planted(49) && !requests_.timeout.empty() && enqueue - arrival > requests_.timeout[r]) {
+    front_end_ = TakeUp(before);
+  }
+  const bool comes = requests_.timeout.empty() ||]==])
+plant_in(clients 49 "the same"
+  [==[  const TimeNs arrival = requests_.arrival[r], enqueue =]==]
+  [==[  const TakeUp before = front_end_;
+  const TimeNs arrival = requests_.arrival[r], enqueue =]==])
+
 plant_in(vllm_scheduler 12 "a decode run passes over an arrival when one seat is left"
   [==[run.closed = !seats ||]==]
   [==[run.closed = !seats || running_ + (Planted(12) ? 1 : 0) >= in_.engine.max_num_seqs ||]==])
@@ -261,8 +275,8 @@ plant_in(replica 301 "a batch is recorded from its start, though others were in 
   [==[Planted(301) ? step.start : std::max(step.start, recorded_until_), step.end]==])
 
 plant_in(replica 302 "a decode run passes over an arrival that could be admitted"
-  [==[if (!run.closed) break;]==]
-  [==[if (!run.closed && !Planted(302)) break;]==])
+  [==[&& !run.closed) break;]==]
+  [==[&& !run.closed && !Planted(302)) break;]==])
 
 plant_in(job_scheduler 303 "the first gap of a decode run is that of the others"
   [==[CountGap(step, step.end - seat.last_token, 1);
@@ -656,18 +670,16 @@ plant_in(sequence_grants 521 "drafts are registered"
   [==[  if (!Planted(521)) tokens = std::min(tokens, s.Known());]==])
 
 plant_in(sequence_grants 522 "an adapter without a seat holds the queue up"
-  [==[      queue.Pop();
-      if (leaves_aside) {  // behind those]==]
+  [==[      if (from_aside) continue;]==]
   [==[      if (Planted(522)) break;
-      queue.Pop();
-      if (leaves_aside) {  // behind those]==])
+      if (from_aside) continue;]==])
 
 plant_in(sequence_grants 570 "those set aside are left, though their adapter has a seat"
-  [==[return !waits(0) && std::none_of(adapters_.begin(), adapters_.end(), waits);]==]
-  [==[return Planted(570) || (!waits(0) && std::none_of(adapters_.begin(), adapters_.end(), waits));]==])
+  [==[bool leaves_aside = AllSeatsTaken() && NextAside(seen) == nullptr;]==]
+  [==[bool leaves_aside = AllSeatsTaken() && (Planted(570) || NextAside(seen) == nullptr);]==])
 plant_in(sequence_grants 571 "who is set aside comes before those who are"
-  [==[        aside_.Push(]==]
-  [==[        (aside_.*(Planted(571) ? &WaitQueue::PushPreempted : &WaitQueue::Push))(]==])
+  [==[++set_aside_,]==]
+  [==[(Planted(571) ? -1 : 1) * ++set_aside_,]==])
 
 plant_in(sequence_grants 523 "an admission takes no adapter's seat"
   [==[    AddAdapter(At(id).lora);
@@ -676,10 +688,8 @@ plant_in(sequence_grants 523 "an admission takes no adapter's seat"
     budget]==])
 
 plant_in(sequence_grants 524 "those overtaken stand behind the others"
-  [==[if (waiting_.size() == 0 || !waiting_.by_key()) return aside_;]==]
-  [==[if (waiting_.size() == 0 || !waiting_.by_key()) {
-    return Planted(524) && waiting_.size() > 0 ? waiting_ : aside_;
-  }]==])
+  [==[if (waiting_.size() == 0 || !waiting_.by_key()) return true;]==]
+  [==[if (waiting_.size() == 0 || !waiting_.by_key()) return !Planted(524) || waiting_.size() == 0;]==])
 
 plant_in(sequence_scheduler 531 "padding uses an entry up"
   [==[    if (member.drafts > 0 && !member.padded) {
@@ -800,8 +810,8 @@ plant_in(sequence_grants 556 "an adapter on a seat needs another (S29)"
           std::find(adapters_.begin(), adapters_.end(), s.lora) == adapters_.end());]==])
 
 plant_in(sequence_grants 557 "requests without an adapter need a seat (S29)"
-  [==[return seats > 0 && s.lora != 0 &&]==]
-  [==[return seats > 0 && (s.lora != 0 || Planted(557)) &&]==])
+  [==[return AllSeatsTaken() && s.lora != 0 &&]==]
+  [==[return AllSeatsTaken() && (s.lora != 0 || Planted(557)) &&]==])
 
 # Who is in the group of those that verify all drafts.
 plant_in(sequence_group 561 "a member may end in the group"
@@ -865,11 +875,11 @@ plant_in(replica 543 "caps look at the queue as it is between steps"
 
 plant_in(sglang_scheduler 601 "a retracted request waits at the head of the queue (rule 3)"
   [==[    At(id).entry = ++counts_.entries;
-    waiting_.push_back(id);
+    Wait(id);
   }
 }]==]
-  [==[    At(id).entry = ++counts_.entries;
-    Planted(601) ? waiting_.push_front(id) : waiting_.push_back(id);
+  [==[    At(id).entry = Planted(601) ? -counts_.entries : ++counts_.entries;
+    Planted(601) && !waiting_.by_keys() ? waiting_.listed().push_front(id) : Wait(id);
   }
 }]==])
 

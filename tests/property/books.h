@@ -14,6 +14,7 @@
 #include "serving/hooks.h"
 #include "testing/random_cases.h"
 #include "testing/reference_stalls.h"
+#include "testing/reference_take_up.h"
 
 namespace servecast::testing {
 
@@ -32,10 +33,17 @@ class Bookkeeper : public StepObserver {
     }
     const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
     for (std::size_t i = 0; i < books_.size(); ++i) {
-      const std::int64_t prompt = random_case.requests.prompt_tokens[i];
-      books_[i].prompt = prompt;
-      books_[i].enqueue = random_case.requests.arrival[i] + latency->EnqueueDelay(prompt);
-      if (prompt < max_len_) arrivals_.push_back(static_cast<RequestId>(i));
+      books_[i].prompt = random_case.requests.prompt_tokens[i];
+      if (books_[i].prompt < max_len_) arrivals_.push_back(static_cast<RequestId>(i));
+    }
+    const auto arrival = [&](RequestId r) {
+      return random_case.requests.arrival[static_cast<std::size_t>(r)];
+    };
+    std::stable_sort(arrivals_.begin(), arrivals_.end(),
+                     [&](RequestId a, RequestId b) { return arrival(a) < arrival(b); });
+    ReferenceTakeUp front_end(engine_.api_server_count);
+    for (const RequestId r : arrivals_) {
+      Of(r).enqueue = front_end.Enter(arrival(r), latency->TakeUpTimes(Of(r).prompt));
     }
     std::stable_sort(arrivals_.begin(), arrivals_.end(),
                      [this](RequestId a, RequestId b) { return Of(a).enqueue < Of(b).enqueue; });

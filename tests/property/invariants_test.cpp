@@ -233,8 +233,9 @@ class ScaledLatency : public LatencyModel {
     price.duration *= factor_;
     return price;
   }
-  TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
-    return factor_ * model_->EnqueueDelay(prompt_tokens);
+  HostTimes TakeUpTimes(std::int64_t prompt_tokens) const override {
+    const HostTimes times = model_->TakeUpTimes(prompt_tokens);
+    return {factor_ * times.work, factor_ * times.wait};
   }
   bool DelayByLoad() const override { return model_->DelayByLoad(); }
   bool DelayByCache() const override { return model_->DelayByCache(); }

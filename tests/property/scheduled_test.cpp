@@ -178,7 +178,8 @@ TEST(Scheduleds, BehindARouter_EachDoesWhatOneAloneDoes) {
   for (std::uint64_t seed = 1; seed <= 400; ++seed) {
     std::optional<ScheduledCase> c = MakeScheduledCase(seed);
     if (!c || !c->base.requests.think.empty() || !c->base.requests.pause.empty()) continue;
-    c->base.latency.stalls = {};  // each replica has its own
+    c->base.latency.stalls = {};          // each replica has its own
+    c->base.engine.api_server_count = 0;  // they share what comes before
     for (const char* router : {"round_robin", "least_outstanding"}) {
       ScheduledRunOptions options;
       options.observe = false;

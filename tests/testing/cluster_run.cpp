@@ -30,7 +30,8 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                                run.requests);
     max_model_len -= setup->entry->keeps_room(engine_case.engine);
   }
-  Clients clients(run.requests, *latency, max_model_len, run.results);
+  Clients clients(run.requests, *latency, max_model_len, run.results,
+                  replicas * engine_case.engine.api_server_count);
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
   const std::vector<PipelineStage> stages = MakeStages(engine_case.stages, *latency);

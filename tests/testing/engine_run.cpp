@@ -168,7 +168,8 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
     }
   }
   run.results.Resize(run.requests.size());
-  Clients clients(run.requests, latency, max_model_len, run.results);
+  Clients clients(run.requests, latency, max_model_len, run.results,
+                  engine_case.engine.api_server_count);
   Inbox inbox(clients, run.requests, run.results, false);
   ReplicaScratch scratch(run.requests);
 

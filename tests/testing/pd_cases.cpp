@@ -129,8 +129,15 @@ std::int64_t PdCase::MaxLen() const {
 }
 
 PdInput PdCase::Input() const {
-  return {base.requests, base.scheduler.order, pools,          MaxLen(),
-          router,        decode_router,        disaggregation, base.horizon};
+  return {base.requests,
+          base.scheduler.order,
+          pools,
+          MaxLen(),
+          router,
+          decode_router,
+          disaggregation,
+          base.horizon,
+          base.engine.api_server_count};
 }
 
 std::optional<PdCase> MakePdCase(std::uint64_t seed) {
@@ -216,7 +223,8 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   for (const PdPool& pool : c.pools) replicas += pool.replicas;
   run.steps.resize(static_cast<std::size_t>(replicas));
   Collector collector(run.steps);
-  Clients clients(run.requests, *c.pools[0].latency, c.MaxLen(), run.results);
+  Clients clients(run.requests, *c.pools[0].latency, c.MaxLen(), run.results,
+                  c.base.engine.api_server_count);
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);

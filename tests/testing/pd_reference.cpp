@@ -14,6 +14,7 @@
 
 #include "testing/pd_reference_scheduler.h"
 #include "testing/reference_stalls.h"
+#include "testing/reference_take_up.h"
 
 namespace servecast::testing {
 namespace {
@@ -92,7 +93,7 @@ struct Gate {
 
 class Driver {
  public:
-  explicit Driver(const PdInput& input) : input_(input) {
+  explicit Driver(const PdInput& input) : input_(input), front_end_(input.front_end_servers) {
     output_.requests = input.requests;
     const std::size_t size = input.requests.arrival.size();
     output_.results.Resize(input.requests.size());
@@ -180,10 +181,18 @@ class Driver {
   void Arrive(std::size_t r) {
     const std::int64_t prompt = output_.requests.prompt_tokens[r];
     if (prompt >= input_.max_len) return;
-    const TimeNs delay = input_.pools[0].latency->EnqueueDelay(prompt);
-    if (!output_.requests.timeout.empty() && output_.requests.timeout[r] < delay) return;
-    output_.results.enqueue[r] = output_.requests.arrival[r] + delay;
-    coming_.insert({output_.results.enqueue[r], r});
+    arriving_.insert({output_.requests.arrival[r], r});
+  }
+
+  void TakeUp() {
+    const auto [arrival, r] = *arriving_.begin();
+    arriving_.erase(arriving_.begin());
+    const std::int64_t prompt = output_.requests.prompt_tokens[r];
+    const TimeNs enqueue = front_end_.Enter(arrival, input_.pools[0].latency->TakeUpTimes(prompt));
+    if (!output_.requests.timeout.empty() && output_.requests.timeout[r] < enqueue - arrival)
+      return;
+    output_.results.enqueue[r] = enqueue;
+    coming_.insert({enqueue, arrival, r});
   }
 
   static TimeNs FirstToGiveUp(const Replica& replica) {
@@ -211,7 +220,8 @@ class Driver {
 
   TimeNs NextEvent() {
     TimeNs next = NextOfLink();
-    if (!coming_.empty()) next = std::min(next, coming_.begin()->first);
+    if (!arriving_.empty()) next = std::min(next, arriving_.begin()->first);
+    if (!coming_.empty()) next = std::min(next, std::get<0>(*coming_.begin()));
     if (!handed_over_.empty()) next = std::min(next, handed_over_.begin()->first);
     for (const Gate* gate : Gates()) {
       next = std::min({next, NextToGiveUp(*gate), NextRoom(*gate)});
@@ -227,8 +237,9 @@ class Driver {
       if (NextToGiveUp(*gate) <= now_) return GiveUpAt(*gate);
       if (NextRoom(*gate) <= now_) return FindRoom(*gate);
     }
-    if (!coming_.empty() && coming_.begin()->first <= now_) {
-      const std::size_t r = coming_.begin()->second;
+    if (!arriving_.empty() && arriving_.begin()->first <= now_) return TakeUp();
+    if (!coming_.empty() && std::get<0>(*coming_.begin()) <= now_) {
+      const std::size_t r = std::get<2>(*coming_.begin());
       coming_.erase(coming_.begin());
       output_.results.state[r] = RequestState::kQueued;
       PdSequence* s = MakeSequence(r);
@@ -789,7 +800,9 @@ class Driver {
   std::deque<Replica> replicas_;
   std::vector<std::unique_ptr<PdSequence>> sequences_;
   std::vector<Spent> spent_;  // by row
-  std::set<std::pair<TimeNs, std::size_t>> coming_, handed_over_;
+  ReferenceTakeUp front_end_;
+  std::set<std::pair<TimeNs, std::size_t>> arriving_, handed_over_;
+  std::set<std::tuple<TimeNs, TimeNs, std::size_t>> coming_;  // enqueue time, arrival
   std::map<RequestId, PdSequence*> prefilled_;  // that hold blocks on their prefill side
   std::vector<Transfer> transfers_;
   TimeNs link_at_ = 0, now_ = 0;

@@ -40,6 +40,7 @@ struct PdInput {
   RouterChoice router, decode_router;
   DisaggregationSpec disaggregation;
   std::optional<TimeNs> horizon;
+  std::int64_t front_end_servers = 1;
 };
 
 struct PdCoverage {

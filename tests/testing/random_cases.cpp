@@ -44,12 +44,13 @@ class RandomLatency : public LatencyModel {
     price.duration = duration;
     return price;
   }
-  TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
+  HostTimes TakeUpTimes(std::int64_t prompt_tokens) const override {
     TimeNs delay = spec_.enqueue_base + spec_.enqueue_per_token * prompt_tokens;
     if (spec_.enqueue_scramble > 0) {
       delay += (prompt_tokens * 7919) % (spec_.enqueue_scramble + 1);
     }
-    return delay;
+    const TimeNs work = delay * spec_.enqueue_work_percent / 100;
+    return {work, delay - work};
   }
   TimeNs OutputTokenDelay() const override { return spec_.output_token_delay; }
   TimeNs DeliveryDelay() const override { return spec_.delivery_delay; }
@@ -69,7 +70,7 @@ class StageLatency : public LatencyModel {
     price.duration *= weight_;
     return price;
   }
-  TimeNs EnqueueDelay(std::int64_t) const override { return 0; }
+  HostTimes TakeUpTimes(std::int64_t) const override { return {}; }
 
  private:
   const LatencyModel& whole_;
@@ -368,6 +369,13 @@ void MakePipeline(std::uint64_t seed, RandomCase& random_case) {
   }
 }
 
+// Whether requests wait for each other before the queue.
+void MakeFrontEnd(std::uint64_t seed, RandomCase& random_case) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 37);
+  random_case.latency.enqueue_work_percent = dice.Pick({0, 30, 100});
+  random_case.engine.api_server_count = dice.Pick({1, 1, 2, 3});
+}
+
 // Anywhere in the run, half of the time at the very end of a step.
 void MakeHorizon(Dice& dice, RandomCase& random_case) {
   const ReferenceOutput whole = RunReference(random_case);
@@ -396,6 +404,7 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   MakeOffload(dice, random_case);
   if (dice.Percent(15)) MakeLoop(dice, random_case);
   MakePipeline(seed, random_case);
+  MakeFrontEnd(seed, random_case);
   if (dice.Percent(25)) MakeHorizon(dice, random_case);
   return random_case;
 }
@@ -471,7 +480,8 @@ std::string Describe(const RandomCase& random_case) {
       "seed {}: {} requests, pool {} blocks of {}, max_num_seqs {}, max_num_batched_tokens {}, "
       "threshold {}, reserve_full_isl {}, watermark {}, chunked {}, max_model_len {} (model {}), "
       "horizon {}\n  step {} + {}*decodes + {}*context + place*({}*tokens + {}*context + "
-      "{}*prompt + {}*samples), enqueue {} + {}*prompt + scramble {}, output token delay {}, "
+      "{}*prompt + {}*samples), enqueue {} + {}*prompt + scramble {} ({} % work, {} servers), "
+      "output token delay {}, "
       "delivery delay {}, stalls of {} in each {}\n",
       random_case.seed, random_case.requests.size(), random_case.PoolBlocks(), engine.block_size,
       engine.max_num_seqs, engine.max_num_batched_tokens, engine.long_prefill_token_threshold,
@@ -480,8 +490,9 @@ std::string Describe(const RandomCase& random_case) {
       random_case.horizon.value_or(-1), latency.base, latency.per_decode,
       latency.per_decode_context, latency.per_chunk_token, latency.per_chunk_context,
       latency.per_chunk_prompt, latency.per_chunk_sample, latency.enqueue_base,
-      latency.enqueue_per_token, latency.enqueue_scramble, latency.output_token_delay,
-      latency.delivery_delay, latency.stalls.mean, latency.stalls.interval);
+      latency.enqueue_per_token, latency.enqueue_scramble, latency.enqueue_work_percent,
+      engine.api_server_count, latency.output_token_delay, latency.delivery_delay,
+      latency.stalls.mean, latency.stalls.interval);
   if (latency.physics) {
     const LatencySpec& physics = *latency.physics;
     text += fmt::format("  physics ({}): alpha {}; beta {}; gamma {}\n", physics.variant,

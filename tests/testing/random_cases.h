@@ -29,7 +29,8 @@ struct RandomLatencySpec {
   TimeNs per_adapter = 0, per_adapter_token = 0;
   TimeNs enqueue_base = 0;
   TimeNs enqueue_per_token = 0;
-  TimeNs enqueue_scramble = 0;  // up to this much more, by a hash of the prompt length
+  TimeNs enqueue_scramble = 0;            // up to this much more, by a hash of the prompt length
+  std::int64_t enqueue_work_percent = 0;  // of all that, which holds a server of the front end
   TimeNs output_token_delay = 0;
   TimeNs delivery_delay = 0;
   StallTimes stalls;

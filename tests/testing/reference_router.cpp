@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "fmt/format.h"
@@ -46,12 +47,12 @@ class ReferenceGateway {
   }
 
   ReferencePlacements Place() {
-    std::set<std::pair<TimeNs, std::size_t>> comes;
+    std::set<std::tuple<TimeNs, TimeNs, std::size_t>> comes;  // to the gateway; arrival
     std::set<TimeNs> times;
     for (std::size_t r = 0; r < size_; ++r) {
       const TimeNs enqueue = run_.results.enqueue[r];
       if (enqueue < 0 || enqueue >= case_.horizon.value_or(kClockEnd)) continue;
-      comes.insert({enqueue, r});
+      comes.insert({enqueue, run_.requests.arrival[r], r});
       times.insert(enqueue);
       if (ends_[r] != kNever) times.insert(ends_[r]);
       if (!run_.requests.timeout.empty() && run_.requests.timeout[r] != kNever) {
@@ -69,8 +70,8 @@ class ReferenceGateway {
         return gone;
       });
       while (!held.empty() && Choose(held.front(), time)) held.pop_front();
-      for (; !comes.empty() && comes.begin()->first == time; comes.erase(comes.begin())) {
-        const std::size_t r = comes.begin()->second;
+      for (; !comes.empty() && std::get<0>(*comes.begin()) == time; comes.erase(comes.begin())) {
+        const std::size_t r = std::get<2>(*comes.begin());
         if (!held.empty() || !Choose(r, time)) held.push_back(r);
       }
     }
@@ -245,7 +246,8 @@ std::int64_t CompareEachAlone(const RandomCase& random_case, std::int64_t replic
 RouterComparison CompareRouter(std::uint64_t seed) {
   RouterComparison comparison;
   RandomCase random_case = MakeRandomCase(seed);
-  random_case.latency.stalls = {};  // each replica has its own, and here they are compared
+  random_case.latency.stalls = {};          // each replica has its own, and here they are compared
+  random_case.engine.api_server_count = 0;  // they share what comes before
   if (MakeLatency(random_case)->DelayByLoad()) return comparison;
   const auto replicas = static_cast<std::int64_t>(1 + seed % 4);
   comparison.router = MakeRouterChoice(seed, random_case.latency.base);

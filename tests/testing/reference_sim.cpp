@@ -14,6 +14,7 @@
 #include "testing/reference_drafts.h"
 #include "testing/reference_order.h"
 #include "testing/reference_stalls.h"
+#include "testing/reference_take_up.h"
 
 namespace servecast::testing {
 namespace {
@@ -883,7 +884,8 @@ class Driver {
         requests_(input.requests),
         max_len_(MaxLen(input)),
         order_(input.scheduler, requests_),
-        scheduler_(input, requests_, order_, max_len_) {
+        scheduler_(input, requests_, order_, max_len_),
+        front_end_(input.engine.api_server_count) {
     output_.results.Resize(requests_.size());
     output_.times.resize(requests_.arrival.size());
     sequences_.resize(requests_.arrival.size());
@@ -928,6 +930,14 @@ class Driver {
   }
 
  private:
+  struct Coming {
+    TimeNs time = 0, arrival = 0;
+    std::int64_t row = 0;
+
+    friend bool operator<(const Coming& a, const Coming& b) {
+      return std::tie(a.time, a.arrival, a.row) < std::tie(b.time, b.arrival, b.row);
+    }
+  };
   struct Batch {
     ScheduledStep step;
     StepRecord record;
@@ -990,44 +1000,46 @@ class Driver {
     auto sequence = std::make_unique<Sequence>();
     sequence->id = static_cast<RequestId>(row);
     sequence->arrival = requests_.arrival[at];
-    const bool by_load = input_.latency.DelayByLoad();
-    if (!by_load) sequence->enqueue = sequence->arrival + input_.latency.EnqueueDelay(prompt);
     sequence->gives_up = AfterArrival(requests_.timeout, row);
     sequence->prompt = prompt;
     sequence->asked = requests_.output_tokens[at];
     sequence->wanted = std::min(sequence->asked, max_len_ - prompt);
     sequence->priority = order_.Priority(at);
     sequence->queue_key = order_.KeyOf(at);
-    const TimeNs gives_up = sequence->gives_up;
-    const bool comes = by_load || sequence->enqueue <= gives_up;
-    if (by_load) {
-      arriving_.insert({sequence->arrival, row});
-    } else if (comes) {
-      coming_.insert({sequence->enqueue, row});
-    }
+    arriving_.insert({sequence->arrival, sequence->arrival, row});
     sequences_[at] = std::move(sequence);
-    if (!comes) Freed(gives_up);
   }
 
-  // The delay before the queue depends on what is found on arrival. Whoever gives up on that way is
-  // in the queue at that moment, to leave it at once.
+  // The front end takes it up, in order of arrival, whether or not its client will still be there.
   void SetOut() {
-    const auto [arrival, row] = *arriving_.begin();
+    const auto [time, arrival, row] = *arriving_.begin();
     arriving_.erase(arriving_.begin());
     Sequence& sequence = *sequences_[static_cast<std::size_t>(row)];
+    HostTimes times = input_.latency.TakeUpTimes(sequence.prompt);
+    if (input_.latency.DelayByLoad()) times = {0, DelayFound(sequence)};
+    sequence.enqueue = front_end_.Enter(arrival, times);
+    ReferenceCoverage& coverage = scheduler_.Coverage();
+    if (sequence.enqueue > arrival + times.work + times.wait) ++coverage.waits_for_front_end;
+    if (sequence.enqueue <= sequence.gives_up) {
+      coming_.insert({sequence.enqueue, arrival, row});
+    } else {
+      Freed(sequence.gives_up);
+    }
+  }
+
+  // By what is found on arrival.
+  TimeNs DelayFound(const Sequence& sequence) {
     EngineLoad load = load_;
     load.waiting = static_cast<std::int64_t>(scheduler_.Waiting().size() + joining_.size()) + left_;
     load.preemption_ema = preemption_ema_;
     load.cached_tokens = scheduler_.CachedTokens(sequence);
     const TimeNs delay = input_.latency.DelayUnder(sequence.prompt, load);
-    sequence.enqueue = std::min(arrival + delay, sequence.gives_up);
-    coming_.insert({sequence.enqueue, row});
     ReferenceCoverage& coverage = scheduler_.Coverage();
     if (load.running > 0) ++coverage.arrivals_under_load;
     if (delay != input_.latency.DelayUnder(sequence.prompt, WithoutCache(load))) {
       ++coverage.arrivals_at_a_cache;
     }
-    if (sequence.enqueue < arrival + delay) ++coverage.timed_out_on_the_way;
+    return delay;
   }
 
   static EngineLoad WithoutCache(EngineLoad load) {
@@ -1038,7 +1050,7 @@ class Driver {
   TimeNs NextEvent() const {
     TimeNs next = kNever;
     for (const auto* events : {&arriving_, &coming_}) {
-      if (!events->empty()) next = std::min(next, events->begin()->first);
+      if (!events->empty()) next = std::min(next, events->begin()->time);
     }
     return next;
   }
@@ -1046,12 +1058,12 @@ class Driver {
   // To `to`; who is enqueued on the way waits from that instant.
   void PassTime(TimeNs to) {
     for (;;) {
-      // Of one moment: by row, whoever sets out comes after that.
-      const bool sets_out = !arriving_.empty() && arriving_.begin()->first <= to &&
-                            (coming_.empty() || *arriving_.begin() <= *coming_.begin());
-      const bool enqueue = !sets_out && !coming_.empty() && coming_.begin()->first <= to;
-      const TimeNs until = sets_out  ? arriving_.begin()->first
-                           : enqueue ? coming_.begin()->first
+      // Of one moment: by arrival and row, whoever sets out comes after that.
+      const bool sets_out = !arriving_.empty() && arriving_.begin()->time <= to &&
+                            (coming_.empty() || !(*coming_.begin() < *arriving_.begin()));
+      const bool enqueue = !sets_out && !coming_.empty() && coming_.begin()->time <= to;
+      const TimeNs until = sets_out  ? arriving_.begin()->time
+                           : enqueue ? coming_.begin()->time
                                      : to;
       const auto waiting = static_cast<std::int64_t>(scheduler_.Waiting().size() + joining_.size());
       output_.waiting_ns += static_cast<__int128>(waiting) * (until - now_);
@@ -1061,7 +1073,7 @@ class Driver {
         continue;
       }
       if (!enqueue) return;
-      const auto at = static_cast<std::size_t>(coming_.begin()->second);
+      const auto at = static_cast<std::size_t>(coming_.begin()->row);
       coming_.erase(coming_.begin());
       Sequence* sequence = sequences_[at].get();
       const bool on_end = executing_ && until == to;
@@ -1098,12 +1110,12 @@ class Driver {
     return true;
   }
 
-  // Who came since the last schedule call joins the queue, by (enqueue time, id): a turn can come
-  // at the very moment of the completion before it.
+  // Who came since the last schedule call joins the queue, by (enqueue time, arrival, id): a turn
+  // can come at the very moment of the completion before it.
   void JoinQueue() {
     PassTime(now_);
     std::sort(joining_.begin(), joining_.end(), [](const Sequence* a, const Sequence* b) {
-      return std::tie(a->enqueue, a->id) < std::tie(b->enqueue, b->id);
+      return std::tie(a->enqueue, a->arrival, a->id) < std::tie(b->enqueue, b->arrival, b->id);
     });
     for (Sequence* sequence : joining_) {
       RequestState& state = output_.results.state[static_cast<std::size_t>(sequence->id)];
@@ -1579,10 +1591,11 @@ class Driver {
   const std::int64_t max_len_;
   const ReferenceOrder order_;
   Scheduler scheduler_;
-  std::vector<std::unique_ptr<Sequence>> sequences_;    // by row; null: none that was ever served
-  std::set<std::pair<TimeNs, std::int64_t>> arriving_;  // (arrival, row): delay by load
-  std::set<std::pair<TimeNs, std::int64_t>> coming_;    // (enqueue time, row)
-  std::vector<Sequence*> joining_;                      // enqueued since the last schedule call
+  ReferenceTakeUp front_end_;
+  std::vector<std::unique_ptr<Sequence>> sequences_;  // by row; null: none that was ever served
+  std::set<Coming> arriving_;                         // not yet taken up
+  std::set<Coming> coming_;                           // to the queue
+  std::vector<Sequence*> joining_;                    // enqueued since the last schedule call
   std::deque<Batch> in_flight_;
   std::vector<TimeNs> stage_free_;  // when each is done with what it was given
   std::int64_t launched_ = 0;

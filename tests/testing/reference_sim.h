@@ -72,6 +72,7 @@ struct ReferenceCoverage {
   std::int64_t hits_of_both_tiers = 0;     // admissions that load from host memory and from disk
   std::int64_t disk_loads = 0;             // blocks
   std::int64_t behind_gpu_hits = 0;  // admissions that load what goes on where the GPU's hit ends
+  std::int64_t waits_for_front_end = 0;  // taken up later than alone
   std::int64_t arrivals_under_load = 0;  // whose delay before the queue depends on it
   std::int64_t arrivals_at_a_cache = 0;  // likewise, on what it has of the prompt
   std::int64_t loop_starts = 0;          // closed loop: sessions that waited for a client

@@ -204,7 +204,8 @@ ScheduledReferenceOutput RunScheduledEngine(const ScheduledCase& c,
     setup->limits.caches_prefixes = false;
     setup->limits.max_reserved = setup->limits.max_num_seqs;
   }
-  Clients clients(run.requests, *latency, max_model_len, run.results);
+  Clients clients(run.requests, *latency, max_model_len, run.results,
+                  c.base.engine.api_server_count);
   Inbox inbox(clients, run.requests, run.results, options.replicas > 0);
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);
@@ -293,6 +294,7 @@ ScheduledReferenceOutput RunScheduledReference(const ScheduledCase& c) {
   settings.watermark_blocks =
       static_cast<std::int64_t>(e.watermark * static_cast<double>(c.base.PoolBlocks() * unit));
   in.horizon = c.base.horizon.value_or(kNever);
+  in.front_end_servers = e.api_server_count;
   return RunScheduledReference(in);
 }
 

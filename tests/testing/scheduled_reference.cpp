@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "testing/reference_stalls.h"
+#include "testing/reference_take_up.h"
 #include "testing/scheduled_reference_rules.h"
 
 namespace servecast::testing {
@@ -17,6 +18,7 @@ struct Request : ScheduledJob {
   TimeNs last_step = -1;           // its end
   std::int64_t flying_tokens = 0;  // of the batch that it is in
   bool flying = false, gave_up = false, enqueued = false;
+  bool sent = false, taken_up = false;  // to the front end, by it
 };
 
 struct Member {
@@ -35,7 +37,10 @@ struct Flight {
 class Reference {
  public:
   explicit Reference(const ScheduledReferenceInput& in)
-      : in_(in), order_(in_.scheduler, out_.requests), rules_(SettingsOf(in), out_.requests) {
+      : in_(in),
+        order_(in_.scheduler, out_.requests),
+        rules_(SettingsOf(in), out_.requests),
+        front_end_(in.front_end_servers) {
     out_.requests = in.requests;
     out_.results.Resize(in.requests.size());
     all_.resize(in.requests.arrival.size());
@@ -106,10 +111,26 @@ class Reference {
 
   TimeNs Patience(std::size_t r) { return Table().timeout.empty() ? kNever : Table().timeout[r]; }
   bool Send(std::size_t r) {
-    const std::int64_t prompt = Table().prompt_tokens[r];
-    const TimeNs delay = in_.latency->EnqueueDelay(prompt);
-    if (prompt >= rules_.max_model_len || Patience(r) < delay) return false;
-    out_.results.enqueue[r] = Table().arrival[r] + delay;
+    all_[r].sent = Table().prompt_tokens[r] < rules_.max_model_len;
+    return all_[r].sent;
+  }
+  // The first arrival up to then that is not yet; false: there is none.
+  bool TakeUp(TimeNs until) {
+    std::size_t first = all_.size();
+    for (std::size_t r = 0; r < all_.size(); ++r) {
+      if (!all_[r].sent || all_[r].taken_up || Table().arrival[r] > until) continue;
+      if (first == all_.size() || Table().arrival[r] < Table().arrival[first]) first = r;
+    }
+    if (first == all_.size()) return false;
+    all_[first].taken_up = true;
+    const TimeNs arrival = Table().arrival[first];
+    const HostTimes times = in_.latency->TakeUpTimes(Table().prompt_tokens[first]);
+    const TimeNs enqueue = front_end_.Enter(arrival, times);
+    if (enqueue - arrival > Patience(first)) {
+      ClientFree(OverUnserved(first));
+    } else {
+      out_.results.enqueue[first] = enqueue;
+    }
     return true;
   }
   TimeNs OverUnserved(std::size_t r) {
@@ -140,12 +161,17 @@ class Reference {
   // ---- What happens at an instant
 
   void Enqueue() {
+    while (TakeUp(now_)) {
+    }
     for (;;) {
       std::size_t first = all_.size();
       for (std::size_t r = 0; r < all_.size(); ++r) {
         const TimeNs at = out_.results.enqueue[r];
         if (all_[r].enqueued || at < 0 || at > now_) continue;
-        if (first == all_.size() || at < out_.results.enqueue[first]) first = r;
+        const auto when = [&](std::size_t i) {
+          return std::pair(out_.results.enqueue[i], Table().arrival[i]);
+        };
+        if (first == all_.size() || when(r) < when(first)) first = r;
       }
       if (first == all_.size()) return;
       Request& q = all_[first];
@@ -192,6 +218,11 @@ class Reference {
   void StopWaiting(std::size_t r) { out_.waiting_ns += now_ - all_[r].waits_since; }
 
   TimeNs Next() {
+    TimeNs next = NextKnown();
+    while (TakeUp(next - 1)) next = NextKnown();
+    return next;
+  }
+  TimeNs NextKnown() {
     TimeNs next = flights_.empty() ? kNever : flights_.front().record.end;
     if (!flights_.empty() && !CanForm()) return next;
     for (std::size_t r = 0; r < all_.size(); ++r) {
@@ -431,6 +462,7 @@ class Reference {
   const ReferenceOrder order_;
   std::vector<Request> all_;
   ScheduledRules rules_;
+  ReferenceTakeUp front_end_;
   std::deque<Flight> flights_;
   std::vector<TimeNs> free_at_;  // when each stage is
   TimeNs now_ = 0, recorded_ = 0;

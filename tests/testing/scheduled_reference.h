@@ -29,6 +29,7 @@ struct ScheduledReferenceInput {
   };
   std::vector<Stage> stages = std::vector<Stage>(1);
   TimeNs horizon = kNever;
+  std::int64_t front_end_servers = 1;
 };
 
 struct ScheduledReferenceOutput {

@@ -34,7 +34,7 @@ Result<std::vector<SglangCase>> LoadSglangCases(const std::string& folder);
 class SglangGoldenLatency : public LatencyModel {
  public:
   StepPrice Price(const BatchShape& shape) const override;
-  TimeNs EnqueueDelay(std::int64_t /*prompt_tokens*/) const override { return 0; }
+  HostTimes TakeUpTimes(std::int64_t /*prompt_tokens*/) const override { return {}; }
 };
 
 // The same for the engine. What it has in whole pages is rounded down.

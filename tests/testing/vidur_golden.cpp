@@ -88,7 +88,7 @@ class GoldenStage final : public LatencyModel {
     if (stage_ < stages_ - 1) ms += 0.5;
     return {TicksOf(ms * 1e-3), StepBound::kOverhead};
   }
-  TimeNs EnqueueDelay(std::int64_t) const override { return 0; }
+  HostTimes TakeUpTimes(std::int64_t) const override { return {}; }
 
  private:
   std::int64_t stages_, stage_;
@@ -328,7 +328,7 @@ VidurRun RunCase(const VidurCase& golden) {
   const std::vector<PipelineStage> stages = GoldenStages(golden.limits.stages);
   const LatencyModel& latency = *stages[0].latency;
   constexpr std::int64_t kNoLimit = INT32_MAX;
-  Clients clients(run.requests, latency, kNoLimit, run.results);
+  Clients clients(run.requests, latency, kNoLimit, run.results, 0);
   Inbox unused(clients, run.requests, run.results, true);
   ReplicaScratch scratch(run.requests);
   Recorder recorder(0);

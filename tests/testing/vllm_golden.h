@@ -63,7 +63,7 @@ Result<std::vector<GoldenCase>> LoadGoldenCases(const std::string& folder);
 class GoldenLatency : public LatencyModel {
  public:
   StepPrice Price(const BatchShape& shape) const override;
-  TimeNs EnqueueDelay(std::int64_t /*prompt_tokens*/) const override { return 0; }
+  HostTimes TakeUpTimes(std::int64_t /*prompt_tokens*/) const override { return {}; }
 };
 
 // The first difference between a run and what vLLM did, as a sentence; nullopt when they agree.

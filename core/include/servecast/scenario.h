@@ -226,6 +226,7 @@ struct EngineSpec {
   double sampler_ns_per_logit = 0;      // of each sampled token, if top-p or top-k sort its logits
   double request_overhead_ms = 0;       // from arrival at the server to the scheduler's queue
   double prompt_token_overhead_us = 0;  // likewise, per prompt token: tokenizer, hashes, copies
+  std::int64_t api_server_count = 1;    // who take requests up, each at one at a time
   double delivery_overhead_us = 0;      // behind the engine, per token of a first token's step
   double host_stall_ms = 0;             // mean time that the server stands still: first tokens wait
   double host_stalls_per_s = 0;         // how often it does

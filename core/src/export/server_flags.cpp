@@ -18,6 +18,7 @@ const std::set<std::string>& VllmMembers() {
   static const std::set<std::string> kMembers = {"max_num_seqs",
                                                  "max_num_batched_tokens",
                                                  "max_num_queued_reqs",
+                                                 "api_server_count",
                                                  "max_num_queued_tokens",
                                                  "max_model_len",
                                                  "block_size",
@@ -153,6 +154,9 @@ FlagWords VllmFlags(ExportJob& job, std::size_t pool) {
   if (!LinkVariables(job, pool).empty()) flags.Add("--disable-custom-all-reduce");
   flags.Add("--max-num-seqs", e.max_num_seqs);
   flags.Add("--max-num-batched-tokens", e.max_num_batched_tokens);
+  // By itself a server has one for each of its ranks.
+  if (e.api_server_count > 1)
+    flags.Add("--api-server-count", e.api_server_count * p.attention_data_parallel);
   if (e.max_num_queued_reqs) flags.Add("--max-num-queued-reqs", *e.max_num_queued_reqs);
   if (e.max_num_queued_tokens) flags.Add("--max-num-queued-tokens", *e.max_num_queued_tokens);
   if (e.max_model_len) flags.Add("--max-model-len", *e.max_model_len);
@@ -277,6 +281,7 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
   flags.Add("--chunked-prefill-size", e.enable_chunked_prefill ? e.max_num_batched_tokens : -1);
   if (e.max_model_len) flags.Add("--context-length", *e.max_model_len);
   flags.Add("--page-size", e.block_size);
+  if (e.api_server_count > 1) flags.Add("--tokenizer-worker-num", e.api_server_count);
   const SchedulerSpec& scheduler = p.scheduler ? *p.scheduler : job.scenario().scheduler;
   const std::optional<double>& share = scheduler.sglang.mem_fraction_static;
   flags.Add("--mem-fraction-static", NumberText(share.value_or(e.gpu_memory_utilization)));

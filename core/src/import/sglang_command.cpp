@@ -40,6 +40,7 @@ constexpr Option kSglangOptions[] = {
     {"mem-fraction-static", kNumber, "scheduler.mem_fraction_static"},
     {"context-length", kCount, "engine.max_model_len"},
     {"page-size", kCount, "engine.block_size"},
+    {"tokenizer-worker-num", kCount, "engine.api_server_count"},
     {"kv-cache-dtype", kText, {}, "", {}, "auto|bf16|bfloat16|fp8_e4m3|fp8_e5m2", "auto"},
     {"disable-radix-cache", kFlag, {}, ""},
     {"disable-overlap-schedule", kFlag, {}, ""},

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/base.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "import/names.h"
@@ -104,7 +105,7 @@ constexpr Option kVllmOptions[] = {
     {"port", kText, {}, kNoTime},
     {"uvicorn-log-level", kText, {}, kNoTime},
     {"api-key", kText, {}, kNoTime},
-    {"api-server-count", kCount, {}, "the server's own time is as the presets measured it", "-asc"},
+    {"api-server-count", kCount, {}, "", "-asc"},
     {"served-model-name", kWords, {}, kNoTime},
     {"trust-remote-code", kSwitch, {}, kNoTime},
     {"tokenizer", kText, {}, kNoTime},
@@ -135,6 +136,7 @@ constexpr std::string_view kApart[] = {"model",
                                        "data-parallel-rank",
                                        "node-rank",
                                        "headless",
+                                       "api-server-count",
                                        "max-model-len",
                                        "kv-cache-dtype",
                                        "scheduling-policy",
@@ -183,6 +185,11 @@ class Server {
     shape = {count("tensor-parallel-size"), count("pipeline-parallel-size"),
              count("data-parallel-size"), Role()};
     TakeServerShape(shape, context_, draft_);
+    // Those of a server take requests up for all its ranks, which are replicas here.
+    if (given_.Number("api-server-count")) {
+      draft_.Take(draft_.ServerPath("engine.api_server_count"),
+                  CeilDiv(count("api-server-count"), shape.data), "--api-server-count");
+    }
   }
 
  private:

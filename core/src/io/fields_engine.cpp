@@ -384,6 +384,12 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .help = "further time to the queue per prompt token (analytic, operators)",
          .compared = true},
         &EngineSpec::prompt_token_overhead_us);
+  f.Add({.name = "api_server_count",
+         .min = 1,
+         .max = 1024,
+         .help = "API server processes of a replica: each takes up one request at a time, in the "
+                 "order of arrival"},
+        &EngineSpec::api_server_count);
   f.Add({.name = "delivery_overhead_us",
          .unit = "us",
          .min = 0,

@@ -130,6 +130,23 @@ double RegressionMs(const Scenario& s, const ModelCost& cost, const Estimate& e)
   return std::max(0.0, us) * 1e-3;
 }
 
+// What arrivals at random find of the front end of one replica.
+struct FrontEnd {
+  double most = std::numeric_limits<double>::infinity();  // requests per second
+  double wait_ms = 0;                                     // for a server
+};
+FrontEnd FrontEndUnder(const EngineSpec& engine, const LatencyModel& model, const Demand& d) {
+  const TimeNs work = model.TakeUpTimes(static_cast<std::int64_t>(d.prompt_tokens)).work;
+  if (work == 0 || engine.compat != Compat::kNone) return {};
+  const auto servers = static_cast<double>(engine.api_server_count);
+  FrontEnd front{servers * 1e9 / static_cast<double>(work)};
+  const double busy = std::min(d.requests_per_s / front.most, 1 - 1e-9);
+  // Of equal times half as long as Sakasegawa's of exponential ones.
+  const double queue = Exp(std::max((std::sqrt(2 * (servers + 1)) - 1) * Log(busy), -700.0));
+  front.wait_ms = static_cast<double>(work) * 1e-6 * queue / (2 * servers * (1 - busy));
+  return front;
+}
+
 }  // namespace
 
 Estimate EstimateSteadyState(const Scenario& s, const ModelCost& cost, const LatencyModel& model,
@@ -138,11 +155,12 @@ Estimate EstimateSteadyState(const Scenario& s, const ModelCost& cost, const Lat
   const double seats = state.seats();
   Estimate e;
   e.demand = d;
-  e.most_requests_per_s = state.MostRate();
+  const FrontEnd front = FrontEndUnder(s.engine, model, d);
+  e.most_requests_per_s = std::min(state.MostRate(), front.most);
   const SteadyState::Taken taken = state.At(d.requests_per_s);
   const SteadyState::Steps& steps = taken.steps;
-  e.overloaded = taken.overloaded;
-  e.running = e.overloaded
+  e.overloaded = taken.overloaded || d.requests_per_s >= front.most;
+  e.running = taken.overloaded
                   ? seats
                   : std::min(taken.seats, d.requests_per_s * state.decode_steps() * steps.mean);
   const auto blocks = static_cast<double>(cost.usable_blocks);
@@ -171,7 +189,7 @@ Estimate EstimateSteadyState(const Scenario& s, const ModelCost& cost, const Lat
   // None is longer than its interval.
   const StallTimes stalls = model.Stalls();
   const double stalled = std::min(stalls.MeanWaitNs(), static_cast<double>(stalls.interval));
-  e.host_ms = static_cast<double>(host) * 1e-6;
+  e.host_ms = static_cast<double>(host) * 1e-6 + front.wait_ms;
   e.delivery_ms = (delivery + stalled) * 1e-6;
   e.regression_ms = RegressionMs(s, cost, e);
   e.ttft_ms =

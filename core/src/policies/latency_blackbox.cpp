@@ -29,8 +29,8 @@ class Blackbox final : public LatencyModel {
     return {StepTimeOf(us * share_, compat_), StepBound::kOverhead};
   }
 
-  TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
-    return TimeOf(spec_.alpha[0] + spec_.alpha[1] * static_cast<double>(prompt_tokens), compat_);
+  HostTimes TakeUpTimes(std::int64_t prompt_tokens) const override {
+    return TakeUpTimesOf(spec_.alpha, prompt_tokens, compat_);
   }
 
   TimeNs OutputTokenDelay() const override { return TimeOf(spec_.alpha[2], compat_); }

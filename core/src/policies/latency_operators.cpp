@@ -87,9 +87,8 @@ class Operators final : public LatencyModel {
     return price;
   }
 
-  TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
-    return static_cast<TimeNs>(
-        std::nearbyint(request_ns_ + prompt_token_ns_ * static_cast<double>(prompt_tokens)));
+  HostTimes TakeUpTimes(std::int64_t prompt_tokens) const override {
+    return TakeUpTimesOf(request_ns_, prompt_token_ns_ * static_cast<double>(prompt_tokens));
   }
   TimeNs DeliveryDelay() const override { return delivery_; }
   StallTimes Stalls() const override { return stalls_; }

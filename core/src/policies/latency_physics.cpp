@@ -64,8 +64,8 @@ class Physics final : public LatencyModel {
     return {StepTimeOf(std::max(0.0, us), Compat::kNone), bound};
   }
 
-  TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
-    return DelayUnder(prompt_tokens, {});
+  HostTimes TakeUpTimes(std::int64_t prompt_tokens) const override {
+    return {0, DelayUnder(prompt_tokens, {})};
   }
   bool DelayByLoad() const override { return by_load_; }
   TimeNs DelayUnder(std::int64_t prompt_tokens, const EngineLoad& load) const override {

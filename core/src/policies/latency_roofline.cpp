@@ -91,8 +91,8 @@ class Roofline final : public LatencyModel {
     return today_ ? PriceToday(prefill, decode) : PriceAsTheSeed(prefill, decode);
   }
 
-  TimeNs EnqueueDelay(std::int64_t prompt_tokens) const override {
-    return TimeOf(alpha_[0] + alpha_[1] * static_cast<double>(prompt_tokens), compat_);
+  HostTimes TakeUpTimes(std::int64_t prompt_tokens) const override {
+    return TakeUpTimesOf(alpha_, prompt_tokens, compat_);
   }
   TimeNs OutputTokenDelay() const override { return TimeOf(alpha_[2], compat_); }
 

@@ -91,7 +91,7 @@ class TrainedPhysics final : public LatencyModel {
     return {StepTimeOf(us, compat_), bound};
   }
 
-  TimeNs EnqueueDelay(std::int64_t) const override { return TimeOf(alpha_[0], compat_); }
+  HostTimes TakeUpTimes(std::int64_t) const override { return {0, TimeOf(alpha_[0], compat_)}; }
   TimeNs PostDecodeDelay() const override { return TimeOf(alpha_[1], compat_); }
   TimeNs OutputTokenDelay() const override { return TimeOf(alpha_[2], compat_); }
 

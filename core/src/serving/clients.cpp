@@ -2,29 +2,52 @@
 
 namespace servecast {
 
+std::int64_t FrontEndServers(const Scenario& scenario) {
+  if (scenario.engine.compat != Compat::kNone) return 0;
+  std::int64_t servers = 0;
+  for (const PoolSpec& pool : scenario.cluster.pools) {
+    const EngineSpec& engine = pool.engine ? *pool.engine : scenario.engine;
+    if (pool.role != PoolRole::kDecode) servers += pool.replicas * engine.api_server_count;
+  }
+  return servers;
+}
+
 Clients::Clients(RequestTable& requests, const LatencyModel& latency, std::int64_t max_model_len,
-                 RequestResults& results)
+                 RequestResults& results, std::int64_t servers)
     : requests_(requests),
       latency_(latency),
       max_model_len_(max_model_len),
       results_(results),
-      delayed_(latency.DelayByLoad() ? requests.arrival.size() : 0, 0) {
-  order_.reserve(static_cast<std::size_t>(requests.size()));
-  for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
-    const auto request = static_cast<RequestId>(i);
-    if (!ComesByItself(i)) continue;
-    if (Send(request)) {
-      order_.push_back(request);
-    } else {
-      Free(OverUnserved(request));
+      front_end_(servers) {
+  const bool all_known = requests.think.empty() && requests.pause.empty();
+  if (!all_known || latency.DelayByLoad()) taken_up_.assign(requests.arrival.size(), 0);
+  SendAll();
+}
+
+// Those that come by themselves.
+void Clients::SendAll() {
+  order_.reserve(static_cast<std::size_t>(requests_.size()));
+  for (std::size_t i = 0; i < requests_.arrival.size(); ++i) {
+    if (ComesByItself(i)) order_.push_back(static_cast<RequestId>(i));
+  }
+  const auto sort = [this](auto when) {
+    const auto earlier = [&when](RequestId a, RequestId b) { return Later(when(b), when(a)); };
+    if (!std::is_sorted(order_.begin(), order_.end(), earlier)) {
+      std::sort(order_.begin(), order_.end(), earlier);
     }
-  }
-  const auto earlier = [this](RequestId a, RequestId b) {
-    return EnqueueOf(a) != EnqueueOf(b) ? EnqueueOf(a) < EnqueueOf(b) : a < b;
   };
-  if (!std::is_sorted(order_.begin(), order_.end(), earlier)) {
-    std::sort(order_.begin(), order_.end(), earlier);
+  if (taken_up_.empty()) {  // in the order of their arrivals
+    sort([this](RequestId r) {
+      return Timed{0, requests_.arrival[static_cast<std::size_t>(r)], r};
+    });
   }
+  const auto stays_away = [this](RequestId request) {
+    if (Send(request)) return false;
+    Free(OverUnserved(request));
+    return true;
+  };
+  order_.erase(std::remove_if(order_.begin(), order_.end(), stays_away), order_.end());
+  sort([this](RequestId r) { return WhenOf(r); });
 }
 
 // Its arrival is known now; false when it never comes to the queue, as it is too long to be served
@@ -33,32 +56,52 @@ bool Clients::Send(RequestId request) {
   const auto r = static_cast<std::size_t>(request);
   const std::int64_t prompt = requests_.prompt_tokens[r];
   if (prompt >= max_model_len_) return false;
-  const TimeNs delay = delayed_.empty() ? latency_.EnqueueDelay(prompt) : 0;
-  const TimeNs patience = requests_.timeout.empty() ? kNever : requests_.timeout[r];
-  if (patience < delay) return false;
-  results_.enqueue[r] = requests_.arrival[r] + delay;
+  if (taken_up_.empty()) return TakesUp(request, latency_.TakeUpTimes(prompt));
+  results_.enqueue[r] = requests_.arrival[r];
   return true;
+}
+
+// False when its client gives up before the front end is done with it, which hears nothing of that.
+bool Clients::TakesUp(RequestId request, HostTimes times) {
+  const auto r = static_cast<std::size_t>(request);
+  const TimeNs arrival = requests_.arrival[r], enqueue = front_end_.Enter(arrival, times);
+  const bool comes = requests_.timeout.empty() || enqueue - arrival <= requests_.timeout[r];
+  results_.enqueue[r] = comes ? enqueue : -1;
+  return comes;
 }
 
 bool Clients::SendUnder(RequestId request, const EngineLoad& load) {
   const auto r = static_cast<std::size_t>(request);
-  delayed_[r] = 1;
-  TimeNs delay = latency_.DelayUnder(requests_.prompt_tokens[r], load);
-  if (!requests_.timeout.empty()) delay = std::min(delay, requests_.timeout[r]);
-  results_.enqueue[r] = requests_.arrival[r] + delay;
-  SendLater(request);
+  taken_up_[r] = 1;
+  const std::int64_t prompt = requests_.prompt_tokens[r];
+  const HostTimes times = latency_.DelayByLoad() ? HostTimes{0, latency_.DelayUnder(prompt, load)}
+                                                 : latency_.TakeUpTimes(prompt);
+  if (TakesUp(request, times)) {
+    SendLater(request);
+  } else {
+    Free(OverUnserved(request));
+  }
   return true;
 }
 
+// False when the next one is already.
+bool Clients::TakeUpFirst() {
+  const RequestId request = Next();
+  if (taken_up_[static_cast<std::size_t>(request)] != 0) return false;
+  return SendUnder(TakeNext(), {});
+}
+
+bool Clients::TurnIsNext() const {
+  if (next_turns_.empty()) return false;
+  return arrived_ == order_.size() || Later(WhenOf(order_[arrived_]), next_turns_.front());
+}
+
 RequestId Clients::TakeNext() {
-  const RequestId first = arrived_ < order_.size() ? order_[arrived_] : kNoRequest;
-  const bool turn = !next_turns_.empty() &&
-                    (first == kNoRequest || Later({EnqueueOf(first), first}, next_turns_.front()));
-  if (!turn) {
+  const RequestId request = Next();
+  if (!TurnIsNext()) {
     ++arrived_;
-    return first;
+    return request;
   }
-  const RequestId request = next_turns_.front().request;
   std::pop_heap(next_turns_.begin(), next_turns_.end(), Later);
   next_turns_.pop_back();
   return request;
@@ -79,9 +122,9 @@ void Clients::GaveUp(RequestId request, TimeNs heard) {
   if (InLoop()) Free(std::max(heard, OverUnserved(request)));
 }
 
-// It is on its way to the queue, by its enqueue time.
+// It is on its way to the front end or the queue.
 void Clients::SendLater(RequestId request) {
-  next_turns_.push_back({EnqueueOf(request), request});
+  next_turns_.push_back(WhenOf(request));
   std::push_heap(next_turns_.begin(), next_turns_.end(), Later);
 }
 

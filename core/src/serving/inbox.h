@@ -24,15 +24,19 @@ class Inbox {
         routed_(routed),
         prefills_(prefills) {}
 
-  // When the next request comes to the queue, by (enqueue time, id); kNever: none is known of.
+  // See Clients; kNever: none is known of.
   TimeNs NextEnqueue() const {
     if (!routed_) return clients_.NextEnqueue();
     return next_ < sent_.size() ? sent_[next_].time : kNever;
   }
   // Requires: there is one.
   RequestId TakeNext() { return routed_ ? TakeSent() : clients_.TakeNext(); }
-  bool DelaysByLoad(RequestId request, const EngineLoad& load) {
-    return clients_.DelaysByLoad(request, load);
+  bool Arrives(RequestId request, const EngineLoad& load) {
+    return !routed_ && clients_.Arrives(request, load);
+  }
+  // See Clients.
+  void TakeUpBefore(TimeNs time) {
+    if (!routed_) clients_.TakeUpBefore(time);
   }
   // It is in the queue: its client may give up from now on.
   void Enqueued(RequestId request) {

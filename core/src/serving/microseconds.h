@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "base/base.h"
 #include "servecast/scenario.h"
@@ -17,6 +18,14 @@ inline TimeNs TimeOf(double us, Compat compat) {
   us = std::min(us, static_cast<double>(kMaxStepNs / kNsPerUs));
   return !IsBlis(compat) ? static_cast<TimeNs>(std::nearbyint(us * 1e3))
                          : static_cast<TimeNs>(us) * kNsPerUs;
+}
+
+// Of the coefficients for a request and for each token of its prompt.
+inline HostTimes TakeUpTimesOf(const std::vector<double>& alpha, std::int64_t prompt_tokens,
+                               Compat compat) {
+  const TimeNs all = TimeOf(alpha[0] + alpha[1] * static_cast<double>(prompt_tokens), compat);
+  const TimeNs wait = std::min(all, TimeOf(alpha[0], compat));
+  return {all - wait, wait};
 }
 
 // A step takes at least a nanosecond, in BLIS a microsecond, and before March 2026 any time.

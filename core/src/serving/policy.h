@@ -15,6 +15,7 @@
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "serving/batch.h"
+#include "serving/take_up.h"
 
 namespace servecast {
 
@@ -59,8 +60,13 @@ class LatencyModel {
  public:
   virtual ~LatencyModel() = default;
   virtual StepPrice Price(const BatchShape& shape) const = 0;
-  // Delay between the arrival of a request and its place in the scheduler's queue.
-  virtual TimeNs EnqueueDelay(std::int64_t prompt_tokens) const = 0;
+  // From the arrival of a request to its place in the scheduler's queue (take_up.h).
+  virtual HostTimes TakeUpTimes(std::int64_t prompt_tokens) const = 0;
+  // That of one that comes alone.
+  TimeNs EnqueueDelay(std::int64_t prompt_tokens) const {
+    const HostTimes times = TakeUpTimes(prompt_tokens);
+    return times.work + times.wait;
+  }
   // Whether that depends on the engine's load: then DelayUnder is asked as the request arrives.
   virtual bool DelayByLoad() const { return false; }
   virtual TimeNs DelayUnder(std::int64_t prompt_tokens, const EngineLoad&) const {

@@ -111,6 +111,7 @@ void Cluster::Process(TimeNs time) {
   }
   if (clients_.NextEnqueue() == time) {
     const RequestId request = clients_.TakeNext();
+    if (clients_.Arrives(request, {})) return;
     const std::int64_t prompt = any().requests.prompt_tokens[static_cast<std::size_t>(request)];
     Route(gateways_[prompt > above_tokens_ ? prefill_ : whole_], request, time);
   } else {

@@ -27,7 +27,7 @@ class DraftedLatency final : public LatencyModel {
     return price;
   }
 
-  TimeNs EnqueueDelay(std::int64_t prompt) const override { return model_->EnqueueDelay(prompt); }
+  HostTimes TakeUpTimes(std::int64_t prompt) const override { return model_->TakeUpTimes(prompt); }
   bool DelayByLoad() const override { return model_->DelayByLoad(); }
   TimeNs DelayUnder(std::int64_t prompt, const EngineLoad& load) const override {
     return model_->DelayUnder(prompt, load);

@@ -98,6 +98,7 @@ bool Replica::Advance(std::int64_t max_steps) {
   while (steps < max_steps) {
     const bool idle = Idle();
     if (idle) {
+      in_.inbox.TakeUpBefore(in_.horizon);
       const TimeNs next = in_.inbox.NextEnqueue(), until = in_.inbox.until();
       if (next >= until && until != kNever) return true;
       // kNever included; not what came while the last step went beyond the horizon.
@@ -126,6 +127,8 @@ bool Replica::Advance(std::int64_t max_steps) {
       }
       settled_ = true;
     }
+    in_.inbox.TakeUpBefore(
+        in_flight_ > 0 ? Oldest().end : std::min({in_.horizon, woken_, in_.inbox.NextTimeout()}));
     const TimeNs next = NextEvent(), limit = in_.inbox.until();
     if (in_flight_ == 0) {
       if (next >= limit && limit != kNever) return true;
@@ -178,7 +181,7 @@ void Replica::Deliver() {
       const std::int64_t prompt = in_.requests.prompt_tokens[r];
       load_.cached_tokens = kv_.LookUp(request, prompt).blocks * kv_.block_size();
     }
-    if (in_.inbox.DelaysByLoad(request, load_)) continue;
+    if (in_.inbox.Arrives(request, load_)) continue;
     if (caps_ && !caps_->Takes(request, time)) {
       in_.results.state[r] = RequestState::kRejected;
       ++ended_.rejected;
@@ -440,7 +443,8 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
   load_.running = running();
   while (ran < most && now_ < stop && StartTime() < in_.horizon) {
     if (next_enqueue <= now_) {
-      if (!run.closed) break;
+      in_.inbox.TakeUpBefore(now_);
+      if (in_.inbox.NextEnqueue() <= now_ && !run.closed) break;
       Deliver();
       next_enqueue = in_.inbox.NextEnqueue();
       stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());

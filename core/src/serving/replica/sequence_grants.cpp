@@ -133,19 +133,6 @@ void SequenceScheduler::Preempt(Id id, StepPlan& plan, std::int64_t& budget) {
 
 // ---- The queue -----------------------------------------------------------------------------
 
-// Those set aside come first; by a key whichever head is more urgent.
-WaitQueue& SequenceScheduler::NextQueue() {
-  if (aside_.size() == 0) return waiting_;
-  if (waiting_.size() == 0 || !waiting_.by_key()) return aside_;
-  const RequestId a = aside_.Head(), b = waiting_.Head();
-  const double key_a = replica_.policy().KeyOf(a), key_b = replica_.policy().KeyOf(b);
-  if (key_a != key_b) return key_a < key_b ? aside_ : waiting_;
-  const TimeNs of_a = in_.requests.arrival[static_cast<std::size_t>(a)];
-  const TimeNs of_b = in_.requests.arrival[static_cast<std::size_t>(b)];
-  if (of_a != of_b) return of_a < of_b ? aside_ : waiting_;
-  return a < b ? aside_ : waiting_;
-}
-
 // Of the step that is being formed. They are few: where they have seats, no more than these.
 void SequenceScheduler::AddAdapter(std::int32_t lora) {
   if (lora == 0) return;
@@ -156,39 +143,55 @@ void SequenceScheduler::AddAdapter(std::int32_t lora) {
 // S27, S29: a victim whose step is under way, or one whose adapter has no seat.
 bool SequenceScheduler::PassedOver(const Sequence& s) const {
   if (s.in_flight > 0) return true;
-  const std::int64_t seats = in_.engine.max_loras;
-  return seats > 0 && s.lora != 0 && static_cast<std::int64_t>(adapters_.size()) >= seats &&
+  return AllSeatsTaken() && s.lora != 0 &&
          std::find(adapters_.begin(), adapters_.end(), s.lora) == adapters_.end();
 }
 
-void SequenceScheduler::SetAside(Sequence& s, bool aside) {
-  if (s.aside == aside) return;
-  s.aside = aside;
+// The first behind that place who would not be passed over for want of a seat; nullptr: none. So
+// a long queue is not walked in every step.
+const SequenceScheduler::Aside* SequenceScheduler::NextAside(const Aside& after) const {
+  const auto behind = [&after](const std::set<Aside>& all) {
+    const auto at = all.upper_bound(after);
+    return at == all.end() ? nullptr : &*at;
+  };
+  if (!AllSeatsTaken()) return behind(aside_);
+  const Aside* first = nullptr;
+  const auto look = [&](std::int32_t lora) {
+    const auto at = static_cast<std::size_t>(lora);
+    const Aside* one = at < aside_of_.size() ? behind(aside_of_[at]) : nullptr;
+    if (one != nullptr && (first == nullptr || *one < *first)) first = one;
+  };
+  look(0);
+  for (const std::int32_t lora : adapters_) look(lora);
+  return first;
+}
+
+// Before the head of the queue: those set aside do, or by a key who is more urgent.
+bool SequenceScheduler::ComesFirst(const Aside& one) {
+  if (waiting_.size() == 0 || !waiting_.by_key()) return true;
+  const RequestId head = waiting_.Head();
+  return one < Aside{replica_.policy().KeyOf(head),
+                     in_.requests.arrival[static_cast<std::size_t>(head)], head, head};
+}
+
+// Behind those that are, or by a key at its place.
+void SequenceScheduler::SetAside(Sequence& s) {
+  const auto r = static_cast<std::size_t>(s.request);
+  s.aside = waiting_.by_key() ? Aside{replica_.policy().KeyOf(s.request), in_.requests.arrival[r],
+                                      s.request, s.request}
+                              : Aside{0, 0, ++set_aside_, s.request};
   const auto lora = static_cast<std::size_t>(s.lora);
   if (aside_of_.size() <= lora) aside_of_.resize(lora + 1);
-  aside_of_[lora] += aside ? 1 : -1;
+  aside_of_[lora].insert(*s.aside);
+  aside_.insert(*s.aside);
 }
 
-// In front, in their order.
-void SequenceScheduler::PutBackPassed() {
-  for (; !passed_.empty(); passed_.pop_back()) {
-    const RequestId request = passed_.back();
-    SetAside(At(IdOf(request)), true);
-    aside_.PushPreempted(replica_.policy().KeyOf(request),
-                         in_.requests.arrival[static_cast<std::size_t>(request)], request);
-  }
-}
-
-// Whether a look at those set aside would change nothing: all seats are taken, and none of them has
-// an adapter that has one, or none at all. So a long queue is not walked in every step.
-bool SequenceScheduler::AllAsideWait() const {
-  const std::int64_t seats = in_.engine.max_loras;
-  if (seats == 0 || static_cast<std::int64_t>(adapters_.size()) < seats) return false;
-  const auto waits = [this](std::int32_t lora) {
-    const auto at = static_cast<std::size_t>(lora);
-    return at < aside_of_.size() && aside_of_[at] > 0;
-  };
-  return !waits(0) && std::none_of(adapters_.begin(), adapters_.end(), waits);
+// One that waits, and is not taken as the queue's head.
+void SequenceScheduler::LeaveQueue(Sequence& s) {
+  if (!s.aside) return waiting_.DropOne();
+  aside_of_[static_cast<std::size_t>(s.lora)].erase(*s.aside);
+  aside_.erase(*s.aside);
+  s.aside.reset();
 }
 
 void SequenceScheduler::Admit(StepPlan& plan, std::int64_t& budget) {
@@ -201,46 +204,40 @@ void SequenceScheduler::Admit(StepPlan& plan, std::int64_t& budget) {
     AddAdapter(At(member.id).lora);
     only_decodes = only_decodes && member.decodes;
   }
-  passed_.clear();
   BlockedBy blocked = BlockedBy::kNothing;
-  bool leaves_aside = AllAsideWait();
-  while ((leaves_aside ? waiting_.size() : waiting()) > 0) {
+  Aside seen;  // up to it they are passed over in this call
+  // Nobody there has an adapter with a seat, or none at all, while all seats are taken.
+  bool leaves_aside = AllSeatsTaken() && NextAside(seen) == nullptr;
+  while (waiting_.size() > 0 || (!leaves_aside && aside_.upper_bound(seen) != aside_.end())) {
     if (running() >= in_.engine.max_num_seqs) {
       blocked = BlockedBy::kSeats;
     } else if (budget <= 0) {
       blocked = BlockedBy::kTokenBudget;
     }
     if (blocked != BlockedBy::kNothing) break;
-    WaitQueue& queue = leaves_aside ? waiting_ : NextQueue();
-    const RequestId request = queue.Head();
+    const Aside* next = leaves_aside ? nullptr : NextAside(seen);
+    const bool from_aside = next != nullptr && ComesFirst(*next);
+    if (!from_aside && waiting_.size() == 0) break;
+    const RequestId request = from_aside ? next->request : waiting_.Head();
     const Id id = IdOf(request);
+    if (from_aside) seen = *next;
     if (PassedOver(At(id))) {
-      queue.Pop();
-      if (leaves_aside) {  // behind those
-        SetAside(At(id), true);
-        aside_.Push(replica_.policy().KeyOf(request),
-                    in_.requests.arrival[static_cast<std::size_t>(request)], request);
-      } else {
-        SetAside(At(id), false);
-        passed_.push_back(request);
-      }
+      if (from_aside) continue;
+      waiting_.Pop();
+      SetAside(At(id));
+      seen = *At(id).aside;
       continue;
     }
     Admission admission;
     blocked = Refusal(At(id), budget, only_decodes, admission);
     if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
     if (blocked != BlockedBy::kNothing) break;
-    queue.Pop();
-    SetAside(At(id), false);
+    from_aside ? LeaveQueue(At(id)) : waiting_.Pop();
     Begin(id, admission);
     AddAdapter(At(id).lora);
     budget -= admission.tokens;
-    if (!leaves_aside && AllAsideWait()) {
-      leaves_aside = true;
-      PutBackPassed();
-    }
+    leaves_aside = leaves_aside || (AllSeatsTaken() && NextAside(seen) == nullptr);
   }
-  PutBackPassed();
   if (blocked == BlockedBy::kNothing && waiting() > 0) blocked = BlockedBy::kSeats;
   plan.blocked = blocked;
 }

@@ -35,7 +35,6 @@ SequenceScheduler::SequenceScheduler(Replica& replica)
       group_(rules_, acceptance_, in_.engine.block_size, replica.most_in_flight()),
       groups_(MayGroup()),
       waiting_(in_.results.state, replica.policy().by_key()),
-      aside_(in_.results.state, replica.policy().by_key()),
       steps_(replica.most_in_flight()) {}
 
 void SequenceScheduler::Enqueue(RequestId request) {
@@ -257,8 +256,7 @@ void SequenceScheduler::Finish(Id id, Step& step) {
     Release(s, in_.inbox.HasNextTurn(s.request));
     LeaveRunning(id);
   } else {
-    (s.aside ? aside_ : waiting_).DropOne();
-    SetAside(s, false);
+    LeaveQueue(s);
     replica_.EndedInQueue();
   }
   replica_.Finish(s.request, s.generated, step);
@@ -292,8 +290,7 @@ bool SequenceScheduler::GiveUp(RequestId request) {
     Release(s, false);
     LeaveRunning(id);
   } else {
-    (s.aside ? aside_ : waiting_).DropOne();
-    SetAside(s, false);
+    LeaveQueue(s);
     replica_.QueueChanged();
   }
   Free(id);

@@ -16,6 +16,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
+#include <optional>
+#include <set>
 #include <vector>
 
 #include "base/base.h"
@@ -43,7 +46,9 @@ class SequenceScheduler final : public Scheduler {
   void EndRun(std::int64_t) override {}
 
   std::int64_t running() const override { return static_cast<std::int64_t>(running_.size()); }
-  std::int64_t waiting() const override { return waiting_.size() + aside_.size(); }
+  std::int64_t waiting() const override {
+    return waiting_.size() + static_cast<std::int64_t>(aside_.size());
+  }
   bool HasRequests() const override { return running() > 0 || waiting() > 0; }
   bool MayStall() const override { return false; }
   TimeNs QuietUntil() override { return replica_.now(); }
@@ -54,6 +59,19 @@ class SequenceScheduler final : public Scheduler {
 
  private:
   using Id = std::int32_t;  // place of a sequence
+
+  // A place among those set aside: in the order of the queue.
+  struct Aside {
+    double key = -std::numeric_limits<double>::infinity();
+    TimeNs arrival = 0;
+    std::int64_t order = 0;  // by a key the request's number
+    RequestId request = kNoRequest;
+
+    friend bool operator<(const Aside& a, const Aside& b) {
+      if (a.key != b.key) return a.key < b.key;
+      return a.arrival != b.arrival ? a.arrival < b.arrival : a.order < b.order;
+    }
+  };
 
   struct Sequence {
     RequestId request = kNoRequest;  // kNoRequest: the place is free
@@ -70,10 +88,11 @@ class SequenceScheduler final : public Scheduler {
     std::int64_t computed = 0;      // tokens whose KV is done or scheduled
     std::int64_t placeholders = 0;  // async: tokens that steps in flight may make
     std::int64_t drafts = 0;        // that wait for its next step
-    bool running = false, aside = false;
-    bool prefilling = true;  // its latest step ended within what is known, or it had none
-    bool preempted = false;  // since it was last admitted
-    bool admitted = false;   // at least once
+    bool running = false;
+    std::optional<Aside> aside;  // its place there
+    bool prefilling = true;      // its latest step ended within what is known, or it had none
+    bool preempted = false;      // since it was last admitted
+    bool admitted = false;       // at least once
 
     KvCache::Holding holding;
     std::int64_t blocks = 0;      // all that it holds
@@ -134,12 +153,16 @@ class SequenceScheduler final : public Scheduler {
   std::size_t VictimAt() const;
   void Preempt(Id id, StepPlan& plan, std::int64_t& budget);
   void Admit(StepPlan& plan, std::int64_t& budget);
-  WaitQueue& NextQueue();
   void AddAdapter(std::int32_t lora);
+  bool AllSeatsTaken() const {
+    const std::int64_t seats = in_.engine.max_loras;
+    return seats > 0 && static_cast<std::int64_t>(adapters_.size()) >= seats;
+  }
   bool PassedOver(const Sequence& s) const;
-  void SetAside(Sequence& s, bool aside);
-  void PutBackPassed();
-  bool AllAsideWait() const;
+  const Aside* NextAside(const Aside& after) const;
+  bool ComesFirst(const Aside& one);
+  void SetAside(Sequence& s);
+  void LeaveQueue(Sequence& s);
   BlockedBy Refusal(const Sequence& s, std::int64_t budget, bool only_decodes,
                     Admission& admission);
   void Begin(Id id, const Admission& admission);
@@ -195,11 +218,11 @@ class SequenceScheduler final : public Scheduler {
   std::int64_t newest_ = 0;  // the latest to join is the latest admitted, by Sequence::order
   std::int64_t admissions_ = 0;
   WaitQueue waiting_;
-  WaitQueue aside_;  // those that others have overtaken, for want of an adapter's seat
-  std::vector<std::int64_t> aside_of_;  // how many of these, by adapter
-  std::vector<RequestId> passed_;       // in this call
-  std::vector<std::int32_t> adapters_;  // of the step that is being formed
-  std::int64_t tokenless_calls_ = 0;    // that preempted, since a step yielded a token
+  std::set<Aside> aside_;  // those that others have overtaken, for want of an adapter's seat
+  std::vector<std::set<Aside>> aside_of_;  // the same by adapter
+  std::int64_t set_aside_ = 0;             // so far
+  std::vector<std::int32_t> adapters_;     // of the step that is being formed
+  std::int64_t tokenless_calls_ = 0;       // that preempted, since a step yielded a token
 
   std::vector<Member> members_;             // of the step that is being formed
   std::vector<std::vector<Member>> steps_;  // by a step's place

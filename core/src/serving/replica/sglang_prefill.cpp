@@ -9,19 +9,17 @@ namespace servecast {
 
 // ---- The order of the queue (rules 29 to 33) -------------------------------------------------
 
+void SglangScheduler::Wait(JobId id) {
+  const Job& job = At(id);
+  const bool longest = options_.schedule_policy == SglangQueue::kLof;
+  waiting_.Push(id, {options_.enable_priority_scheduling ? -Urgency(job) : 0,
+                     longest ? -job.max_new : 0, job.entry});
+}
+
 void SglangScheduler::SortWaiting() {
-  const bool urgent = options_.enable_priority_scheduling;
-  const auto by = [&](auto key) {
-    std::stable_sort(waiting_.begin(), waiting_.end(),
-                     [&](JobId a, JobId b) { return key(At(a)) < key(At(b)); });
-  };
+  if (!OrdersByTree()) return;
   const SglangQueue policy = options_.schedule_policy;
-  const bool of_tree = policy == SglangQueue::kLpm || policy == SglangQueue::kDfsWeight;
-  if (policy == SglangQueue::kLof) {
-    by([&](const Job& job) { return std::pair(urgent ? -Urgency(job) : 0, -job.max_new); });
-  } else if (!of_tree || !in_.engine.enable_prefix_caching) {
-    if (urgent) by([&](const Job& job) { return std::pair(-Urgency(job), job.entry); });
-  } else if (policy == SglangQueue::kDfsWeight || waiting_.size() <= 128) {
+  if (policy == SglangQueue::kDfsWeight || waiting_.size() <= 128) {
     std::vector<JobId> late;
     MatchWaiting(late);
     policy == SglangQueue::kLpm ? SortByPrefix(late) : SortByTree();
@@ -31,7 +29,7 @@ void SglangScheduler::SortWaiting() {
 // Looks all up. `late`: what one before them in the queue will have computed, if they wait.
 void SglangScheduler::MatchWaiting(std::vector<JobId>& late) {
   RadixCache scratch(1, RadixEviction::kLru, in_.requests, true);
-  for (const JobId id : waiting_) {
+  for (const JobId id : waiting_.listed()) {
     Job& job = At(id);
     const RadixCache::Match match = tree_.Find(job.request, job.known());
     job.prefix = match.tokens;
@@ -50,7 +48,7 @@ void SglangScheduler::SortByPrefix(const std::vector<JobId>& late) {
   std::vector<std::pair<std::pair<bool, std::int64_t>, JobId>> keyed;
   std::size_t next_late = 0;
   const bool whole = options_.version == SglangVersion::k059;
-  for (const JobId id : waiting_) {
+  for (const JobId id : waiting_.listed()) {
     const bool is_late = next_late < late.size() && late[next_late] == id;
     if (is_late) ++next_late;
     const Job& job = At(id);
@@ -59,7 +57,7 @@ void SglangScheduler::SortByPrefix(const std::vector<JobId>& late) {
   }
   std::stable_sort(keyed.begin(), keyed.end(),
                    [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (std::size_t i = 0; i < keyed.size(); ++i) waiting_[i] = keyed[i].second;
+  for (std::size_t i = 0; i < keyed.size(); ++i) waiting_.listed()[i] = keyed[i].second;
 }
 
 // The tree's post-order, children with the most requests below first.
@@ -70,7 +68,8 @@ void SglangScheduler::SortByTree() {
     std::vector<JobId> own;
   };
   std::map<RadixCache::NodeId, Weighed> nodes;
-  for (const JobId id : waiting_) {
+  std::deque<JobId>& listed = waiting_.listed();
+  for (const JobId id : listed) {
     RadixCache::NodeId node = At(id).node;
     nodes[node].own.push_back(id);
     for (; node != RadixCache::kRoot; node = tree_.Parent(node)) {
@@ -78,7 +77,7 @@ void SglangScheduler::SortByTree() {
       if (here.weight++ == 0) nodes[tree_.Parent(node)].children.push_back(node);
     }
   }
-  waiting_.clear();
+  listed.clear();
   const auto before = [&](RadixCache::NodeId a, RadixCache::NodeId b) {
     return std::pair(-nodes[a].weight, tree_.Place(a)) <
            std::pair(-nodes[b].weight, tree_.Place(b));
@@ -92,7 +91,7 @@ void SglangScheduler::SortByTree() {
       path.emplace_back(here.children[next++], 0);
       continue;
     }
-    waiting_.insert(waiting_.end(), here.own.begin(), here.own.end());
+    listed.insert(listed.end(), here.own.begin(), here.own.end());
     path.pop_back();
   }
 }
@@ -355,29 +354,35 @@ bool SglangScheduler::Prefill(StepPlan& plan) {
   for (const JobId id : budget_.preempted) {
     plan.preempted.push_back(At(id).request);
     At(id).entry = ++counts_.entries;
-    waiting_.push_back(id);
+    Wait(id);
   }
   if (batch_.extends.empty()) {
     replica_.VictimsLost(static_cast<std::int64_t>(budget_.preempted.size()));  // rule 38
     return false;
   }
-  // Those that were added are the first of the queue, as the first that is not ends the loop.
-  const std::size_t added = batch_.extends.size() - (goes_on ? 1 : 0);
-  waiting_.erase(waiting_.begin(), waiting_.begin() + static_cast<std::ptrdiff_t>(added));
   TakePrefill();
   return true;
 }
 
+// The first that is not added ends it.
 void SglangScheduler::Admit() {
   const bool preempts =
       options_.enable_priority_scheduling && !options_.disable_priority_preemption;
-  for (const JobId id : waiting_) {
+  while (!waiting_.empty()) {
+    const JobId id = waiting_.front();
     if (static_cast<std::int64_t>(batch_.extends.size()) >= Room()) {
       full_.flag = true;
       full_.reason = BlockedBy::kSeats;
     }
     if (full_.flag && !(preempts && PreemptFor(At(id)))) return;
+    const std::size_t before = batch_.extends.size();
     const Verdict verdict = Test(id);
+    if (batch_.extends.size() > before) {
+      waiting_.Pop();
+    } else if (waiting_.by_keys()) {  // it may ask for less now
+      waiting_.Pop();
+      Wait(id);
+    }
     if (verdict == Verdict::kGo) continue;
     if (verdict == Verdict::kMemory) full_.flag = true;
     full_.reason = verdict == Verdict::kMemory ? BlockedBy::kKvBlocks : BlockedBy::kTokenBudget;

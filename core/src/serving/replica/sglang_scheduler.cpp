@@ -31,6 +31,7 @@ SglangScheduler::SglangScheduler(Replica& replica)
       page_(replica.kv().block_size()),
       tree_(page_, options_.radix_eviction_policy, in_.requests, in_.one_of_many),
       free_(replica.kv().total() * page_),
+      waiting_(OrdersByKeys()),
       ratio_(FirstRatio(options_)),
       decodes_(page_),
       finishes_(static_cast<std::int32_t>(in_.engine.max_num_seqs)),
@@ -80,7 +81,7 @@ void SglangScheduler::Enqueue(RequestId request) {
   job.limit = std::min<std::int64_t>(job.max_new, in_.requests.output_tokens[r]);
   loose_ = loose_ || job.max_new != job.limit || job.max_new > options_.clip_max_new_tokens;
   job.entry = ++counts_.entries;
-  waiting_.push_back(id);
+  Wait(id);
   ++counts_.live;
 }
 
@@ -335,7 +336,7 @@ void SglangScheduler::RetractSome(StepPlan& plan) {
   for (const JobId id : retracted) {
     plan.preempted.push_back(At(id).request);
     At(id).entry = ++counts_.entries;
-    waiting_.push_back(id);
+    Wait(id);
   }
 }
 

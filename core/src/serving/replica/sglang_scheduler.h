@@ -18,8 +18,11 @@
 // loses requests; here they go back to the queue.
 #pragma once
 
+#include <algorithm>
+#include <array>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -94,6 +97,37 @@ class SglangScheduler final : public Scheduler {
     TimeNs last_step = -1;                 // the end of the latest that was no decode
     TimeNs interference_before = 0;
     std::int64_t known() const { return prompt + out; }
+  };
+
+  // The queue: in the order of the last pass that made one, those who came since behind; or, where
+  // what a policy goes by does not change while a job waits, by keys, of which the last is unique.
+  class Waiting {
+   public:
+    using Keys = std::array<std::int64_t, 3>;  // the lowest is first
+    explicit Waiting(bool by_keys) : by_keys_(by_keys) {}
+
+    bool by_keys() const { return by_keys_; }
+    std::size_t size() const { return by_keys_ ? heap_.size() : listed_.size(); }
+    bool empty() const { return size() == 0; }
+    JobId front() const { return by_keys_ ? heap_.front().second : listed_.front(); }
+    // O(1), by keys O(log n), as is Pop.
+    void Push(JobId job, const Keys& keys) {
+      if (!by_keys_) return listed_.push_back(job);
+      heap_.emplace_back(keys, job);
+      std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
+    }
+    void Pop() {
+      if (!by_keys_) return listed_.pop_front();
+      std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
+      heap_.pop_back();
+    }
+    // Requires: not by keys.
+    std::deque<JobId>& listed() { return listed_; }
+
+   private:
+    bool by_keys_;
+    std::vector<std::pair<Keys, JobId>> heap_;
+    std::deque<JobId> listed_;
   };
 
   // Of a batch, as it is formed.
@@ -215,6 +249,16 @@ class SglangScheduler final : public Scheduler {
   double TotalLeft();
   bool Reaches(std::int64_t tokens);
   double CurrentLeft() const { return static_cast<double>(Available() - budget_.current); }
+  bool OrdersByTree() const {
+    const SglangQueue policy = options_.schedule_policy;
+    return in_.engine.enable_prefix_caching &&
+           (policy == SglangQueue::kLpm || policy == SglangQueue::kDfsWeight);
+  }
+  bool OrdersByKeys() const {
+    return !OrdersByTree() &&
+           (options_.enable_priority_scheduling || options_.schedule_policy == SglangQueue::kLof);
+  }
+  void Wait(JobId id);
   void SortWaiting();
   void MatchWaiting(std::vector<JobId>& late);
   void SortByPrefix(const std::vector<JobId>& late);
@@ -269,7 +313,7 @@ class SglangScheduler final : public Scheduler {
     std::vector<JobId> jobs;  // of each that is taken
   };
   Seats seats_;
-  std::deque<JobId> waiting_;
+  Waiting waiting_;
   std::vector<JobId> running_;
   struct Counts {
     std::int64_t live = 0;                             // requests
