@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "experiment/lives.h"
 #include "experiment/replications.h"
 #include "plan/answer_so_far.h"
 #include "plan/choose.h"
@@ -83,7 +84,6 @@ struct Plan::State {
     Report report;
     if (place.runs.empty() || has_itl) {
       report = current->Snapshot(has_itl ? ReportDetail::kSummary : ReportDetail::kTotals);
-      needed = LengthFor(place, report);
       place.work = report.steps + report.arrived;
       place.cached_share = CachedShare(report.prefix_cache);
       p.seats_to_spare =
@@ -91,6 +91,7 @@ struct Plan::State {
     }
     const Observations& seen =
         place.runs.emplace_back(ObservationsOf(p.scenario, current->Records(), report));
+    if (place.runs.size() == 1 || has_itl) needed = LengthFor(place, report, seen.mean_e2e_s);
     p.work += place.work;
     p.requests += static_cast<std::int64_t>(seen.arrival.size());
     ++p.runs;
@@ -105,15 +106,15 @@ struct Plan::State {
     return p.finished;
   }
 
-  // Of a large fleet a short run is over before the first requests are, and tells nothing. What
-  // waits does not count, or an overload had no end.
-  std::int64_t LengthFor(const PlanPlace& place, const Report& report) const {
+  // Of a large fleet, and of long conversations, a short run is over before the first requests are,
+  // and tells nothing. What waits does not count, or an overload had no end.
+  std::int64_t LengthFor(const PlanPlace& place, const Report& report, double e2e_s) const {
     if (p.replays || !p.steady) return place.length;
-    std::int64_t replicas = 0;
-    for (const PoolSpec& pool : ScenarioAt(p.scenario, p.options, place.at).cluster.pools) {
-      replicas += pool.replicas;
-    }
-    const double needed = kPerRunning * report.mean_batch_size * static_cast<double>(replicas);
+    const Scenario s = ScenarioAt(p.scenario, p.options, place.at);
+    const double running = report.mean_batch_size * static_cast<double>(s.cluster.Replicas());
+    const Lives lives = LivesOf(s, ServedSeconds(report, s.cluster, e2e_s));
+    const bool loop = s.workload.arrivals.process == ArrivalProcess::kClosedLoop;  // see Make
+    const double needed = std::max(kPerRunning * running, loop ? 0 : kLives * lives.requests);
     if (needed <= static_cast<double>(place.length)) return place.length;
     return std::clamp(static_cast<std::int64_t>(needed), std::min(2 * place.length, kMaxRequests),
                       kMaxRequests);
