@@ -11,8 +11,10 @@
 #include "experiment/blame.h"
 #include "experiment/findings.h"
 #include "experiment/limits.h"
+#include "experiment/lives.h"
 #include "experiment/pooled.h"
 #include "experiment/replications.h"
+#include "metrics/saturation.h"
 #include "metrics/summarize.h"
 #include "servecast/simulation.h"
 #include "serving/hooks.h"
@@ -24,6 +26,8 @@ constexpr std::size_t kRuns = 10;             // of a round: fewer say little of
 constexpr std::size_t kBatches = 16;          // of one run
 constexpr std::int64_t kShortest = 3000;      // requests of a run whose length is ours to choose
 constexpr std::int64_t kFewestBatched = 160;  // requests of a run that is cut into batches
+
+constexpr std::int64_t kSetUp = 1000;  // work of a run, for each replica, before it begins
 
 constexpr std::size_t kReliefRuns = 4;          // of each relief
 constexpr std::int64_t kReliefRequests = 2000;  // of each of them, at most as many as of a run
@@ -58,8 +62,9 @@ struct Experiment::State {
     s.seed = SeedOfRun(scenario.seed, run);
     s.workload.requests = length;
     SimulationHooks hooks;
-    // Of each length the course of one run is looked at: whether its queues grow.
-    hooks.recorded = {.series = !certain && run == 0, .gaps = HasItl()};
+    // The first one's course is shown; of a round of other runs its first tells how near saturation
+    // they are.
+    hooks.recorded = {.series = !certain && runs.empty(), .gaps = HasItl()};
     return Simulation::Create(std::move(s), trace, std::move(hooks));
   }
 
@@ -74,19 +79,17 @@ struct Experiment::State {
   }
 
   void Take(const Simulation& simulation) {
-    const bool longer = &simulation != &*first;
-    if (runs.empty() && longer) {
-      saturation = simulation.Snapshot(ReportDetail::kSummary).saturation;
-    }
+    if (runs.empty()) round = simulation.Snapshot(ReportDetail::kSummary);
     runs.push_back(Observed(simulation, Keep::kAll));
     if (options.blames && !IsBlis(scenario.engine.compat)) {
       blame.Add(simulation.Records(), scenario.measure.warmup_s);
     }
   }
 
+  std::int64_t SetUp() const { return kSetUp * scenario.cluster.Replicas(); }
   std::int64_t WorkOfARun(std::int64_t requests) const {
     const double share = static_cast<double>(requests) / static_cast<double>(first_length);
-    return static_cast<std::int64_t>(static_cast<double>(first_work) * share);
+    return SetUp() + static_cast<std::int64_t>(static_cast<double>(first_work - SetUp()) * share);
   }
   std::int64_t WorkOfARun() const { return WorkOfARun(length); }
 
@@ -97,9 +100,8 @@ struct Experiment::State {
 
   void AfterFirst() {
     const Report report = first->Snapshot(ReportDetail::kSummary);
-    saturation = report.saturation;
     overloaded_first = report.saturation.state == SaturationState::kOverloaded;
-    first_work = report.steps + report.arrived;
+    first_work = SetUp() + report.steps + report.arrived;
     first_length = std::max<std::int64_t>(report.arrived, 1);
     work = first_work;
     reading.steady = IsSteady(scenario);
@@ -113,22 +115,34 @@ struct Experiment::State {
       pooled = PooledOf(scenario, reading, FindingsOf(scenario, reading, runs), runs, false);
       return Finish(Certainty::Method::kOneRun);
     }
-    if (reading.steady) first_until = runs[0].last_offered - runs[0].usual_e2e;
+    if (reading.steady && !ReplaysTrace(scenario)) {
+      first_until = runs[0].last_offered - runs[0].usual_e2e;
+      lives = LivesOf(scenario, ServedSeconds(report, scenario.cluster, runs[0].mean_e2e_s));
+    }
     // All come at once, or to clients that are fewer: none comes into a system at work.
-    if (reading.steady && runs[0].last_offered <= 0) return Finish(Certainty::Method::kOneRun);
+    if (reading.steady && runs[0].last_offered <= 0 && lives.seconds <= 0) {
+      return Finish(Certainty::Method::kOneRun);
+    }
     if (ReplaysTrace(scenario) || !Affords(kRuns - 1)) {
       if (report.arrived < kFewestBatched) return Finish(Certainty::Method::kOneRun);
       reading.batches = kBatches;
       findings = FindingsOf(scenario, reading, runs);
-      overloaded = overloaded_first;
+      overloaded = overloaded_first && !findings->too_short;
       return Finish(Certainty::Method::kBatchMeans);
     }
     wanted = kRuns;
     // Short ones as long as the work allows.
     const std::int64_t allowed =
-        options.most_work / static_cast<std::int64_t>(kRuns) * first_length / first_work;
-    const std::int64_t to = std::min(kShortest, allowed);
+        std::max<std::int64_t>(options.most_work / static_cast<std::int64_t>(kRuns) - SetUp(), 0) *
+        first_length / (first_work - SetUp());
+    const std::int64_t to = std::min({Shortest(), allowed, kMaxRequests});
     if (reading.steady && length < to) Lengthen(to);
+  }
+
+  // Requests of a run whose length is ours to choose.
+  std::int64_t Shortest() const {
+    return std::max(kShortest, static_cast<std::int64_t>(std::min(
+                                   kLives * lives.requests, static_cast<double>(kMaxRequests))));
   }
 
   void Lengthen(std::int64_t to) {
@@ -141,19 +155,33 @@ struct Experiment::State {
 
   void AfterRound() {
     Findings& found = findings.emplace(FindingsOf(scenario, reading, runs));
-    found.until = std::min(found.until, first_until);
+    if (found.from < first_until) found.until = std::min(found.until, first_until);
     past += (1 - past) * kRoundsShare;
     round_from = runs.size();
     const bool settled = std::all_of(found.targets.begin(), found.targets.end(),
                                      [](const auto& t) { return t.settled && IsKnown(*t.ms); });
-    const bool doubtful = reading.steady && (found.long_warmup || found.long_memory || found.grows);
+    const bool doubtful = reading.steady && (found.long_warmup || found.long_memory ||
+                                             found.grows || found.too_short);
     const bool tells = reading.steady && !found.gives_up;  // what is completed, of what comes
-    overloaded = tells ? found.falls_behind && (overloaded_first || lengthened) : overloaded_first;
-    if (overloaded || (settled && !doubtful)) return Finish(Certainty::Method::kReplications);
+    // Conversations that begin look like load that piles up.
+    const bool seen = (overloaded_first && !found.lives) || lengthened;
+    overloaded = tells ? found.falls_behind && seen : overloaded_first;
+    const bool hopeless = std::any_of(found.targets.begin(), found.targets.end(),
+                                      [](const TargetFinding& t) { return t.never; });
+    if (overloaded || hopeless || (settled && !doubtful))
+      return Finish(Certainty::Method::kReplications);
     if (reading.steady ? Lengthens(TimesNeeded()) : Doubles()) return;
     // Still growing in runs as long as can be.
-    if (tells) overloaded = found.falls_behind || (found.grows && lengthened);
+    const bool filled = !found.lives || *found.lives >= kLives;
+    if (tells) overloaded = found.falls_behind ? LongEnough() : found.grows && lengthened && filled;
     Finish(Certainty::Method::kReplications);
+  }
+
+  // Of an overload conversations last the longer the longer the run, so it goes by those of the
+  // first one.
+  bool LongEnough() const {
+    const double offered_s = static_cast<double>(runs[0].last_offered) / 1e9;
+    return offered_s >= kFewestLives * lives.seconds;
   }
 
   // More of runs that are what they are.
@@ -189,7 +217,7 @@ struct Experiment::State {
       times = std::max({times, width * width,
                         target.settled ? 0 : kSurer * TimesToTell(scenario.slo[k], target)});
     }
-    return times;
+    return findings->too_short ? std::max(times, kLives / std::max(*findings->lives, 0.1)) : times;
   }
 
   void Finish(Certainty::Method by) {
@@ -254,6 +282,15 @@ struct Experiment::State {
     finished = true;
   }
 
+  // Of runs as long as those that the verdict rests on; whether they fill up, all of them say.
+  Saturation RoundSaturation() const {
+    Report judged = *round;
+    if (findings && reading.steady && reading.batches == 0 && !overloaded) {
+      PutFilling(findings->grows, judged);
+    }
+    return judged.saturation;
+  }
+
   // The report of the first run, with what is pooled, and the findings, of all.
   Report Judged(ReportDetail detail) const {
     Report report = first->Snapshot(detail);
@@ -265,7 +302,7 @@ struct Experiment::State {
     if (!certain) {
       JudgePartial(scenario, wanted, report);
     } else if (pooled) {
-      report.saturation = saturation;
+      report.saturation = RoundSaturation();
       PutPooled(scenario, *pooled, report);
       Judge(scenario, report);
       if (!findings) return report;
@@ -324,6 +361,7 @@ struct Experiment::State {
   Reading reading;
   std::int64_t length = 0, first_length = 1, first_work = 0, work = 0;
   std::optional<Simulation> first, current;
+  Lives lives;  // by the first run
   TimeNs first_until =
       kNever;  // of the first run's arrivals, which may be fewer than of later runs
   bool first_done = false, finished = false;
@@ -331,7 +369,7 @@ struct Experiment::State {
   std::vector<Observations> runs;
   std::size_t wanted = 0;
   std::optional<Findings> findings;
-  Saturation saturation;         // of the first of `runs`
+  std::optional<Report> round;   // of the first of `runs`
   std::optional<Pooled> pooled;  // once certain; none: nothing was served, or all comes at once
   TailBlame blame;
   bool certain = false;  // the verdict is known; the limit may not be

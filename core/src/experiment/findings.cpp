@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/math.h"
+#include "experiment/lives.h"
 #include "metrics/samples.h"
 
 namespace servecast {
@@ -37,16 +38,33 @@ class Finder {
     }
     out_.from = Starts(0);
     out_.until = Ends(0);
-    for (std::size_t k = 0; k < s_.slo.size(); ++k) out_.targets.push_back(Target(k));
+    for (std::size_t k = 0; k < s_.slo.size(); ++k) {
+      out_.targets.push_back(out_.too_short ? TargetFinding() : Target(k));
+    }
     Served();
     Rates();
     return std::move(out_);
   }
 
  private:
+  // How long what thinking brings lasts at the beginning of a run; at most half of it.
+  TimeNs Beginning() {
+    if (!reading_.steady) return 0;
+    double e2e_s = 0, offered_s = 0;
+    for (const Observations& run : runs_) {
+      e2e_s += run.mean_e2e_s / static_cast<double>(runs_.size());
+      offered_s += static_cast<double>(run.last_offered) / 1e9 / static_cast<double>(runs_.size());
+    }
+    const double life_s = LivesOf(s_, e2e_s).seconds;
+    if (life_s <= 0) return 0;
+    out_.lives = offered_s / life_s;
+    out_.too_short = *out_.lives < kFewestLives;
+    return static_cast<TimeNs>(std::min(kLivesUntilSettled * life_s, offered_s / 2) * 1e9);
+  }
+
   // Requests [first_[r], last_[r]) of run r count.
   void Cut() {
-    const auto warmup = static_cast<TimeNs>(s_.measure.warmup_s * 1e9);
+    const TimeNs warmup = std::max(static_cast<TimeNs>(s_.measure.warmup_s * 1e9), Beginning());
     std::size_t shortest = SIZE_MAX;
     for (const Observations& run : runs_) {
       const auto begin = run.arrival.begin();
@@ -59,14 +77,42 @@ class Finder {
       shortest = std::min(shortest, last_.back());
     }
     if (!reading_.steady) return;
-    std::vector<double> mean(shortest, 0.0);
-    for (const Observations& run : runs_) {
-      for (std::size_t i = 0; i < shortest; ++i) mean[i] += run.in_system[i];
+    const std::size_t known = out_.lives ? *std::max_element(first_.begin(), first_.end()) : 0;
+    if (known >= shortest) {
+      out_.too_short = out_.lives.has_value();
+      return;
     }
-    const std::size_t warm = WarmUpOf(mean);
-    out_.long_warmup = static_cast<double>(warm) > kLongWarmUp * static_cast<double>(shortest);
-    for (std::size_t& first : first_) first = std::max(first, warm);
+    const std::size_t warm = WarmUp(known, shortest);
+    out_.long_warmup =
+        static_cast<double>(warm) > kLongWarmUp * static_cast<double>(shortest - known);
+    for (std::size_t& first : first_) first = std::max(first, known + warm);
     for (std::size_t r = 0; r < runs_.size(); ++r) last_[r] = std::max(last_[r], first_[r]);
+  }
+
+  // Of the arrivals [from, until) of each run, how many find a system that is not yet what it will
+  // be. One that was fuller at the beginning counts as such where runs agree that it was.
+  std::size_t WarmUp(std::size_t from, std::size_t until) const {
+    std::vector<double> mean(until - from, 0.0);
+    for (const Observations& run : runs_) {
+      for (std::size_t i = from; i < until; ++i) mean[i - from] += run.in_system[i];
+    }
+    const std::size_t warm = WarmUpOf(mean, Beginnings::kAny);
+    return warm > 0 && !FillsOrEmpties(from, from + warm, until) ? WarmUpOf(mean) : warm;
+  }
+
+  bool FillsOrEmpties(std::size_t from, std::size_t at, std::size_t until) const {
+    std::vector<double> more;
+    double sum = 0;
+    for (const Observations& run : runs_) {
+      const auto mean = [&run](std::size_t begin, std::size_t end) {
+        double total = 0;
+        for (std::size_t i = begin; i < end; ++i) total += run.in_system[i];
+        return total / static_cast<double>(end - begin);
+      };
+      more.push_back(mean(from, at) - mean(at, until));
+      sum += more.back();
+    }
+    return sum <= 0 || (runs_.size() >= kFewest && MeanInterval(more, kGrows).low > 0);
   }
 
   // How many independent looks at the number in the system scatter as much as a run's mean of it:
@@ -132,7 +178,12 @@ class Finder {
     } else if (Enough(groups)) {
       ms = PercentileIntervals(groups, slo.percentile, {reading_.confidence, kSure});
     }
-    if (ms.empty()) return found;
+    if (ms.empty()) {
+      found.never = std::all_of(groups.begin(), groups.end(),
+                                [](const auto& group) { return group.empty(); }) &&
+                    (slo.metric != SloMetric::kItl || NoGaps(k));
+      return found;
+    }
     if (reading_.by_group) found.by_group = Owns(k, groups, unserved);
     found.ms = ms[0];
     Side sides[2];
@@ -200,6 +251,11 @@ class Finder {
     }
     if (values.size() < kFewest) return {};
     return {MeanInterval(values, reading_.confidence), MeanInterval(values, kSure)};
+  }
+
+  bool NoGaps(std::size_t k) const {
+    return std::all_of(runs_.begin(), runs_.end(),
+                       [k](const Observations& run) { return run.gap_percentile_ms[k] < 0; });
   }
 
   struct Window {

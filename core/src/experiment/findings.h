@@ -30,6 +30,7 @@ struct TargetFinding {
   Interval unserved;           // share, 95 %; of attainment: of those beyond a limit
   Side side = Side::kAcross;   // at 95 %
   bool settled = false;        // not across even at 98 %
+  bool never = false;          // no request had such a latency, in any run
   // Of each group by itself, if asked for; kNone: too few samples.
   struct Own {
     double ms = Observations::kNone, unserved = 0;
@@ -53,7 +54,10 @@ struct Findings {
   std::vector<TargetFinding> targets;
   std::vector<CountedRequests> counted;  // by run
   TimeNs from = 0, until = 0;            // of the first run's arrivals that count
-  bool long_warmup = false;
+  bool long_warmup = false;              // beyond what thinking makes of it
+  // Times that a run is as long as a life (lives.h); none: nobody thinks.
+  std::optional<double> lives;
+  bool too_short = false;  // for a life
   // A run's mean number in the system scatters as if it had been seen independently fewer than ten
   // times: what is congested at its beginning is likely to be so at its end.
   bool long_memory = false;

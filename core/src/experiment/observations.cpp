@@ -65,6 +65,9 @@ class Reader {
       if (results_.completion[i] >= 0) e2e.push_back(results_.completion[i] - requests_.arrival[i]);
     }
     if (!e2e.empty()) {
+      double sum = 0;
+      for (const TimeNs time : e2e) sum += static_cast<double>(time);
+      out_.mean_e2e_s = sum / static_cast<double>(e2e.size()) / 1e9;
       const auto ninth = e2e.begin() + static_cast<std::ptrdiff_t>(e2e.size() * 9 / 10);
       std::nth_element(e2e.begin(), ninth, e2e.end());
       out_.usual_e2e = *ninth;
@@ -203,12 +206,17 @@ class Reader {
       out_.completions.push_back({results_.completion[i],
                                   static_cast<std::int32_t>(results_.generated[i]), ClassOf(i),
                                   good});
-    } else if (results_.state[i] == RequestState::kDropped) {
+    } else if (NeverQueued(i)) {
       out_.dropped.push_back(requests_.arrival[i]);
     }
-    if (requests_.think.empty() || requests_.think[i] < 0) {
-      out_.last_offered = std::max(out_.last_offered, requests_.arrival[i]);
-    }
+    out_.last_offered = std::max(out_.last_offered, OfferedAt(i));
+  }
+
+  // When load of its own is offered with it; 0: none is.
+  TimeNs OfferedAt(std::uint32_t i) const {
+    if (!requests_.think.empty() && requests_.think[i] >= 0) return 0;
+    if (requests_.pause.empty()) return requests_.arrival[i];
+    return requests_.pause[i] < 0 ? 0 : requests_.arrival[i] - requests_.pause[i];
   }
 
   const Scenario& s_;

@@ -41,8 +41,12 @@ struct Observations {
   static constexpr std::size_t kPooled = 4;  // TTFT, TPOT, E2E, scheduling delay
   std::array<std::vector<double>, kPooled> other_ms;
   TimeNs end = 0;
-  std::vector<TimeNs> dropped;            // arrivals of those that can never be served
-  TimeNs last_offered = 0;                // arrival of the last that waited for no answer
+  std::vector<TimeNs> dropped;  // arrivals of those that can never be served, or that
+                                // a full queue turned away
+  // Arrival of the last that waited for no answer; of a closed loop: when the last of those that
+  // waited for a client had one, as clients that come after it find nothing to ask.
+  TimeNs last_offered = 0;
+  double mean_e2e_s = 0;                  // of complete ones
   TimeNs usual_e2e = 0;                   // that nine in ten of the complete ones stay below
   std::vector<double> gap_percentile_ms;  // by target: of ITL, else kNone
   std::int64_t steps = 0;

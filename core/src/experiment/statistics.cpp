@@ -97,7 +97,7 @@ double StudentT(double v, double probability) {
   return z + (g1 + (g2 + (g3 + g4 / v) / v) / v) / v;
 }
 
-std::size_t WarmUpOf(const std::vector<double>& values) {
+std::size_t WarmUpOf(const std::vector<double>& values, Beginnings from) {
   constexpr std::size_t kBatch = 5;
   std::vector<double> means(values.size() / kBatch, 0.0);
   for (std::size_t i = 0; i < means.size() * kBatch; ++i) means[i / kBatch] += values[i] / kBatch;
@@ -111,7 +111,7 @@ std::size_t WarmUpOf(const std::vector<double>& values) {
     const auto n = static_cast<double>(means.size() - i);
     if (i > means.size() / 2 || n < 5) continue;
     const bool rises = (all - sum) * n <= sum * static_cast<double>(i);
-    if (i > 0 && !rises) continue;
+    if (i > 0 && !rises && from == Beginnings::kEmpty) continue;
     const double error = (squares - sum * sum / n) / (n * n);
     if (found && error > least) continue;  // of equal ones the earliest
     found = true;

@@ -13,9 +13,10 @@ namespace servecast {
 double StudentT(double degrees, double probability);
 
 // MSER-5: how many of the first values to leave out, so that the standard error of the mean of the
-// rest is least; a multiple of 5, at most half of them. Of a system that begins empty: what is left
+// rest is least; a multiple of 5, at most half of them. Of a system that begins empty what is left
 // out is lower than the rest on average, else it is a congestion and no warm-up.
-std::size_t WarmUpOf(const std::vector<double>& values);
+enum class Beginnings { kEmpty, kAny };
+std::size_t WarmUpOf(const std::vector<double>& values, Beginnings from = Beginnings::kEmpty);
 
 struct Interval {
   double value = 0, low = 0, high = 0;

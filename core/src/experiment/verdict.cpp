@@ -299,6 +299,16 @@ void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
                               all == 1 ? "it is" : "closest is", figure);
 }
 
+void JudgeTooShort(const Scenario& s, Report& r) {
+  r.verdict.state = VerdictState::kNear;
+  r.verdict.sentence =
+      Format("{} is too close to call{}: {} last too long for runs of {}.", Subject(s), Load(s, r),
+             s.workload.arrivals.process == ArrivalProcess::kClosedLoop ? "the cycles of clients"
+                                                                        : "conversations",
+             Count(r.certainty->requests_per_run, "request"));
+  AddNote("More requests a run (workload.requests) would tell.", r);
+}
+
 // What is left to say where no verdict would hold.
 std::string Simulated(const Findings& findings, bool overloaded, const Report& r) {
   if (overloaded && r.overload) {
@@ -319,12 +329,15 @@ void JudgeExperiment(const Scenario& scenario, const Findings& findings, bool ov
   c.from_s = static_cast<double>(findings.from) / kSecond;
   c.until_s = static_cast<double>(findings.until) / kSecond;
   c.long_warmup = findings.long_warmup;
-  c.settled = std::all_of(findings.targets.begin(), findings.targets.end(),
+  c.settled = !findings.too_short && c.from_s < c.until_s &&
+              std::all_of(findings.targets.begin(), findings.targets.end(),
                           [](const TargetFinding& t) { return t.side != Side::kAcross; });
   DropFewSamples(r);
   PutTargets(findings, overloaded, r);
   if (overloaded) {
     JudgeOverload(scenario, findings, r);
+  } else if (findings.too_short && !r.slo.empty()) {
+    JudgeTooShort(scenario, r);
   } else if (!r.slo.empty() &&
              std::all_of(findings.targets.begin(), findings.targets.end(),
                          [](const TargetFinding& t) { return t.ms.has_value(); })) {

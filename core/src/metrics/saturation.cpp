@@ -67,6 +67,10 @@ double Utilization(const EngineSpec& engine, const Report& report, const QueueHi
        h.compute_share});
 }
 
+bool IsStrained(const Saturation& s, double blocked_share) {
+  return s.utilization >= kNearUse || blocked_share > kNearBlocked;
+}
+
 }  // namespace
 
 Saturation AssessSaturation(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
@@ -101,7 +105,7 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
   const bool leaves = static_cast<double>(h.gave_up) > std::sqrt(static_cast<double>(h.arrived));
   if ((brief || grows || leaves) && behind(h.started) && !h.closed_loop) {
     s.state = SaturationState::kOverloaded;
-  } else if (s.utilization >= kNearUse || h.blocked_share > kNearBlocked || s.filling) {
+  } else if (IsStrained(s, h.blocked_share) || s.filling) {
     s.state = SaturationState::kNear;
   }
   const char* what = h.closed_loop ? "cannot grow beyond the clients of the closed loop"
@@ -115,10 +119,19 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
       "arithmetic was {} % used; "
       "admission was blocked {} % of the time",
       h.closed_loop ? "run" : "arrivals", h.arrived, h.started, h.completed,
-      h.gave_up > 0 ? Format(", {} gave up in the queue or were turned away", h.gave_up) : "", what,
+      h.gave_up > 0 ? Format(", {} gave up in the queue", h.gave_up) : "", what,
       ShortNumber(s.queue_slope_per_s), ShortNumber(s.queue_slope_t),
       ShortNumber(100 * s.utilization), ShortNumber(100 * h.blocked_share));
   return s;
+}
+
+void PutFilling(bool filling, Report& report) {
+  const auto& shares = report.binding.shares;
+  double blocked = shares[0] + shares[1] + shares[2];
+  for (const PoolReport& pool : report.pools) blocked = std::max(blocked, pool.blocked_share);
+  Saturation& s = report.saturation;
+  s.filling = filling;
+  s.state = filling || IsStrained(s, blocked) ? SaturationState::kNear : SaturationState::kStable;
 }
 
 }  // namespace servecast

@@ -10,13 +10,14 @@
 namespace servecast {
 
 // What a run's queue did over the last half of its arrivals: bins [first_bin, last_bin) of the
-// report's series, and requests that arrived, and that were first scheduled, within them.
+// report's series, and requests that arrived, and that were first scheduled, within them. Those
+// that a full queue turned away are none of its load: a queue with a cap does not grow for ever.
 struct QueueHistory {
   std::size_t first_bin = 0, last_bin = 0;
   double bin_s = 0;
   bool closed_loop = false;  // clients wait for their answers; the history is of all of the run
   std::int64_t arrived = 0, started = 0, completed = 0;
-  std::int64_t gave_up = 0;  // of the arrived: timed out or rejected before they were started
+  std::int64_t gave_up = 0;  // of the arrived: timed out before they were started
   double blocked_share = 0;  // of the whole run: admission waited for blocks, seats or tokens
   double compute_share = 0;  // of the whole run: steps were bound by arithmetic
   double replicas = 1;
@@ -34,5 +35,9 @@ struct QueueHistory {
 // than waits) grew as above.
 Saturation AssessSaturation(const EngineSpec& engine, const Report& report,
                             const QueueHistory& history);
+
+// What many runs, which are not overloaded, say of it in the place of one. Requires: the report's
+// saturation, and its shares of time.
+void PutFilling(bool filling, Report& report);
 
 }  // namespace servecast

@@ -469,7 +469,7 @@ class Summary {
     const TimeNs half = static_cast<TimeNs>(history.first_bin) * bin_width_;
     for (std::size_t i = 0; i < Size(); ++i) {
       const RequestState state = run_.results.state[i];
-      if (state == RequestState::kDropped) continue;
+      if (state == RequestState::kDropped || state == RequestState::kRejected) continue;
       const TimeNs arrival = run_.requests.arrival[i];
       const bool apart = run_.results.HandedOver(i);  // with a queue for each side
       const TimeNs start =
@@ -477,8 +477,7 @@ class Summary {
       history.arrived += arrival > half && arrival <= last_arrival ? 1 : 0;
       history.started += start > half && start <= last_arrival ? 1 : 0;
       history.gave_up +=
-          arrival > half && arrival <= last_arrival && start < 0 &&
-                  (state == RequestState::kTimedOut || state == RequestState::kRejected)
+          arrival > half && arrival <= last_arrival && start < 0 && state == RequestState::kTimedOut
               ? 1
               : 0;
       const TimeNs completion = run_.results.completion[i];

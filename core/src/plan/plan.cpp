@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "experiment/lives.h"
 #include "experiment/replications.h"
 #include "io/pool_checks.h"
 #include "plan/answer_so_far.h"
@@ -87,7 +88,6 @@ struct Plan::State {
     Report report;
     if (place.runs.empty() || has_itl) {
       report = current->Snapshot(has_itl ? ReportDetail::kSummary : ReportDetail::kTotals);
-      needed = LengthFor(place, report);
       place.work = report.steps + report.arrived;
       place.cached_share = CachedShare(report.prefix_cache);
       p.seats_to_spare =
@@ -96,6 +96,7 @@ struct Plan::State {
     Observations& seen =
         place.runs.emplace_back(ObservationsOf(p.scenario, current->Records(), report));
     CountThoseWithoutAnswer(seen);
+    if (place.runs.size() == 1 || has_itl) needed = LengthFor(place, report, seen.mean_e2e_s);
     p.work += place.work;
     p.requests += static_cast<std::int64_t>(seen.arrival.size());
     ++p.runs;
@@ -121,15 +122,15 @@ struct Plan::State {
     }
   }
 
-  // Of a large fleet a short run is over before the first requests are, and tells nothing. What
-  // waits does not count, or an overload had no end.
-  std::int64_t LengthFor(const PlanPlace& place, const Report& report) const {
+  // Of a large fleet, and of long conversations, a short run is over before the first requests are,
+  // and tells nothing. What waits does not count, or an overload had no end.
+  std::int64_t LengthFor(const PlanPlace& place, const Report& report, double e2e_s) const {
     if (p.replays || !p.steady) return place.length;
-    std::int64_t replicas = 0;
-    for (const PoolSpec& pool : ScenarioAt(p.scenario, p.options, place.at).cluster.pools) {
-      replicas += pool.replicas;
-    }
-    const double needed = kPerRunning * report.mean_batch_size * static_cast<double>(replicas);
+    const Scenario s = ScenarioAt(p.scenario, p.options, place.at);
+    const double running = report.mean_batch_size * static_cast<double>(s.cluster.Replicas());
+    const Lives lives = LivesOf(s, ServedSeconds(report, s.cluster, e2e_s));
+    const bool loop = s.workload.arrivals.process == ArrivalProcess::kClosedLoop;  // see Make
+    const double needed = std::max(kPerRunning * running, loop ? 0 : kLives * lives.requests);
     if (needed <= static_cast<double>(place.length)) return place.length;
     return std::clamp(static_cast<std::int64_t>(needed), std::min(2 * place.length, kMaxRequests),
                       kMaxRequests);

@@ -49,6 +49,21 @@ TimeNs DrawThinkTime(std::int64_t seed, std::int64_t row, double mean_s) {
   return NearestNs(-Log(Uniform(seed, Stream::kThinkTime, row)) * (mean_s * 1e9));
 }
 
+// A moment is in a think time with a chance in proportion to its mean; what is left of that one is
+// exponential as well, and those after it are whole.
+TimeNs DrawStart(std::int64_t seed, std::int64_t session, const ClientCycle& cycle) {
+  std::int64_t index = 0;  // that of a row's own think time is 0
+  const auto uniform = [&] { return Uniform(seed, Stream::kThinkTime, session, ++index); };
+  double left_s = -Log(uniform()) * cycle.pause_s;
+  const double into = uniform() * cycle.MeanThinking() - cycle.pause_s;
+  if (into >= 0 && cycle.think_time_s > 0) {
+    const auto times =
+        std::min(static_cast<std::int64_t>(into / cycle.think_time_s) + 1, cycle.turns - 1);
+    for (std::int64_t i = 0; i < times; ++i) left_s -= Log(uniform()) * cycle.think_time_s;
+  }
+  return NearestNs(std::min(left_s * 1e9, kLatestNs));
+}
+
 ArrivalStream::ArrivalStream(const ArrivalSpec& spec, double rate_per_s, std::int64_t seed)
     : spec_(spec), mean_ns_(1e9 / rate_per_s), seed_(seed) {
   if (spec.profile != RateProfile::kFlat || !spec.spikes.empty()) clock_.emplace(spec);

@@ -16,6 +16,18 @@ inline constexpr double kLatestNs = 0x1p62;
 // A think time: exponential, keyed by row.
 TimeNs DrawThinkTime(std::int64_t seed, std::int64_t row, double mean_s);
 
+// How long a client goes on thinking, at a random moment of its cycle, before its next session:
+// a pause, then `turns` requests with a think time between any two. Answers take no time here. That
+// of a cycle without thinking is 0.
+struct ClientCycle {
+  double pause_s = 0;
+  std::int64_t turns = 1;
+  double think_time_s = 0;
+
+  double MeanThinking() const { return pause_s + static_cast<double>(turns - 1) * think_time_s; }
+};
+TimeNs DrawStart(std::int64_t seed, std::int64_t session, const ClientCycle& cycle);
+
 // The starts of one process with a rate: poisson, gamma, weibull, uniform, constant. The draws of
 // the n-th start are keyed by n. Moves along with O(1) work a start, whatever the parameters.
 class ArrivalStream {

@@ -153,11 +153,16 @@ std::optional<Session> Maker::NextSession() {
     const std::int64_t session = started_++;
     const bool waits =
         w_.arrivals.process == ArrivalProcess::kClosedLoop && session >= w_.arrivals.concurrency;
-    const auto at = static_cast<std::size_t>(session);
-    const TimeNs start =
-        replay_ != nullptr ? ReplayedArrival(w_.arrivals, trace_, *replay_, replay_->positions[at])
-                           : 0;
-    return Session{&KindByShare(session), session, waits ? -1 : start};
+    const Kind& kind = KindByShare(session);
+    TimeNs start = waits ? -1 : 0;
+    if (replay_ != nullptr) {
+      const std::int64_t position = replay_->positions[static_cast<std::size_t>(session)];
+      start = ReplayedArrival(w_.arrivals, trace_, *replay_, position);
+    } else if (w_.arrivals.process == ArrivalProcess::kClosedLoop && !waits) {
+      start =
+          DrawStart(kind.seed, session, {w_.arrivals.think_time_s, kind.turns, kind.think_time_s});
+    }
+    return Session{&kind, session, start};
   }
   Source* first = nullptr;
   for (Source& source : sources_) {

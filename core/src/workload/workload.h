@@ -14,14 +14,14 @@ namespace servecast {
 inline constexpr std::int64_t kMostTokens = 1'000'000'000;
 
 // Arrivals of a trace bring its rows; lengths alone are taken from its rows in turn. The rows of a
-// session stand together, the last session may be cut short, and sessions start in order. Draws are
-// keyed by stream and by row, or session, of the arrivals that it is of (a class with a rate or
-// with turns of its own counts its own): changing one part leaves the others' draws as they were. A
-// prompt that adds up to more than kMostTokens tokens has that many. Requires: no sessions with a
-// trace. Issues: a trace that is asked for and missing, times beyond what a run can hold, a prefix
-// before, or a class with other, prompts than those that a trace's hash ids tell already.
-// O(requests
-// * classes with a rate of their own).
+// session stand together, the last session may be cut short, and sessions start in order, but for
+// the first ones of a closed loop's clients. Draws are keyed by stream and by row, or session, of
+// the arrivals that it is of (a class with a rate or with turns of its own counts its own):
+// changing one part leaves the others' draws as they were. A prompt that adds up to more than
+// kMostTokens tokens has that many. Requires: no sessions with a trace. Issues: a trace that is
+// asked for and missing, times beyond what a run can hold, a prefix before, or a class with other,
+// prompts than those that a trace's hash ids tell already. O(requests * classes with a rate of
+// their own).
 Result<RequestTable> MakeRequests(const Scenario& scenario, const Trace& trace);
 
 // The same, a part at a time: millions take seconds. The table does not depend on the parts.
