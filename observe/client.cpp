@@ -349,7 +349,8 @@ std::optional<Issue> WarmUp(const ObserveOptions& options, const ObserveRun& run
     transfer.Begin(limit, false);
     transfer.Finish(curl_easy_perform(transfer.easy()));
     if (answer.outcome == Outcome::kAnswered) continue;
-    return Issue{"URL", "found " + answer.error + " from " + ShownText(options.url) +
+    const bool found = answer.error.rfind("found ", 0) == 0;
+    return Issue{"URL", (found ? "" : "found ") + answer.error + " from " + ShownText(options.url) +
                             "/completions in the warm-up, allowed a server that streams "
                             "completions"};
   }

@@ -152,6 +152,9 @@ bool Transfer::Body(std::string_view bytes) {
     refusal_ += bytes.substr(0, kMostRefusalBytes - std::min(kMostRefusalBytes, refusal_.size()));
     return true;
   }
+  if (received_ == 0 && bytes.substr(0, 2) == "\x1f\x8b") {
+    Fail(Outcome::kMalformed, "found a compressed answer (gzip), allowed plain text, as asked for");
+  }
   received_ += static_cast<std::int64_t>(bytes.size());
   if (received_ > (asked_ + kMoreChunks) * kBytesOfChunk) {
     Fail(Outcome::kMalformed, Format("found more than {} bytes for {} tokens", received_, asked_));

@@ -38,7 +38,9 @@ std::string ImportedJson(const std::string& text, const std::string& base) {
   out.Key("kinds"), WriteTexts(imported.kinds, out);
   out.Key("taken"), WriteNotes(imported.taken, out);
   out.Key("ignored"), WriteNotes(imported.ignored, out);
-  out.Key("remarks"), WriteTexts(imported.remarks, out);
+  std::vector<std::string> remarks = imported.warnings;
+  remarks.insert(remarks.end(), imported.remarks.begin(), imported.remarks.end());
+  out.Key("remarks"), WriteTexts(remarks, out);
   out.Key("issues"), WriteIssues(imported.issues, out);
   out.EndObject();
   return out.Take();

@@ -154,7 +154,7 @@ export interface ImportedText {
   readonly kinds: readonly string[];
   readonly taken: readonly ImportNote[];
   readonly ignored: readonly ImportNote[];
-  /** What was assumed, and what was measured. */
+  /** What the answer depends on most and is not as the text has it; then what was assumed, and what was measured. */
   readonly remarks: readonly string[];
   /** Of the document, or why there is none. */
   readonly issues: readonly Issue[];

@@ -23,7 +23,7 @@ test('Import_EveryText_IsADocumentThatRuns', () => {
   for (const name of readdirSync(join(folder, 'texts'))) {
     const { status, stdout, stderr } = servecast('import', text(name));
     assert.equal(status, 0, `${name}: ${stderr}`);
-    assert.match(stderr, /^found {4}/, name);
+    assert.match(stderr, /^found {4}/m, name);
     assert.doesNotMatch(stderr, /^wrong /m, name);
     assert.equal(JSON.parse(stdout).schema, 1, name);
     const fits = servecastWith(stdout, 'validate', '-');
@@ -39,6 +39,40 @@ test('Import_ACommandOnStdin_GivesAScenarioThatRuns', () => {
   const run = servecastWith(stdout, 'run', '-', '--once', '--set', 'workload.requests=100');
   assert.equal(run.status, 0, run.stderr);
   assert.equal(JSON.parse(run.stdout).arrived, 100);
+});
+
+test('Import_ATextAsAnArgument_IsReadAsOne', () => {
+  const words = 'vllm serve Qwen/Qwen3-14B --max-num-seqs 64 --request $X';
+  const { status, stdout, stderr } = servecast('import', words);
+  assert.equal(status, 0, stderr);
+  assert.equal(JSON.parse(stdout).engine.max_num_seqs, 64);
+  const two = servecast('import', words, 'vllm bench serve --request-rate 3 --max-concurrency $C');
+  assert.equal(two.status, 0, two.stderr);
+  assert.deepEqual(JSON.parse(two.stdout).workload.arrivals, { process: 'poisson', rate_per_s: 3 });
+  // What changes the answer most is said first.
+  assert.match(two.stderr, /^warning {2}--max-concurrency \$C: the text does not say what that is; no limit here\n/);
+  assert.match(two.stderr, /found {4}argument 2: vllm bench serve/);
+  inFolder((file) => {
+    // A file of that name is the file.
+    assert.equal(servecast('import', file('my launch.sh', words)).stdout, stdout);
+    assert.equal(servecast('import', file('no such file.sh')).status, 2);
+  });
+});
+
+test('Import_TextsOfOtherSystems_AreRead', () => {
+  const words = 'vllm serve Qwen/Qwen3-14B --max-num-seqs 64\r\n';
+  const little = Buffer.concat([Buffer.from([0xff, 0xfe]), Buffer.from(words, 'utf16le')]);
+  const big = Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from(words, 'utf16le').swap16()]);
+  for (const bytes of [little, big]) {
+    const { stdout, stderr } = servecastWith(bytes, 'import', '-');
+    assert.match(stderr, /took {5}engine\.max_num_seqs = 64/);
+    assert.equal(JSON.parse(stdout).model.preset, 'qwen3-14b');
+  }
+  const cut = servecastWith('vllm serve Qwen/Qwen3-14B\0--max-num-seqs 64', 'import', '-');
+  assert.match(cut.stderr, /^warning {2}found a byte of 0/);
+  const result =
+    '{"request_throughput": 3, "request_rate": Infinity, "mean_ttft_ms": NaN, "num_prompts": 9, "name": "a Infinity"}';
+  assert.equal(JSON.parse(servecastWith(result, 'import', '-').stdout).workload.arrivals.process, 'static');
 });
 
 test('Import_SeveralFiles_AreMerged', () => {
@@ -85,7 +119,7 @@ test('Import_NothingUnderstood_ExitsTwoAndSaysWhatIsAllowed', () => {
 
 test('Import_AnUnknownModel_SaysTheNearestAndThatItsConfigIsMissing', () => {
   const { status, stdout, stderr } = servecastWith('vllm serve me/Qwen3-15B', 'import', '-');
-  assert.equal(status, 0);
+  assert.equal(status, 2);
   assert.equal(JSON.parse(stdout).model, undefined);
   assert.match(stderr, /no preset is the model me\/Qwen3-15B; the nearest is qwen3-1\db?.*config\.json/);
   assert.match(stderr, /^wrong {4}\/model: /m);

@@ -115,6 +115,132 @@ TEST(Import, CommandsOfVllm_AreModelEngineAndPools) {
   for (const Expected& each : kCommands) Expect(each);
 }
 
+TEST(Import, ScriptsAndSeveralNodes_AreTheirServers) {
+  Expect({"vllm-two-nodes.sh",
+          "a command of vLLM",
+          {{"/model/preset", "deepseek-v3"},
+           {"/cluster/pools", {{{"replicas", 16}, {"attention_data_parallel", 16}}}}},
+          {"--headless: a node of the server above, no server of its own"}});
+  Expect({"vllm-arrays.sh",
+          "a command of vLLM",
+          {{"/cluster/pools/0/tensor_parallel", 2},
+           {"/engine/max_num_seqs", 96},
+           {"/engine/enable_prefix_caching", false}},
+          {"left $MORE: the text does not say what that is"}});
+  Expect({"vllm-dotted.sh",
+          "a command of vLLM",
+          {{"/engine/speculative", {{"method", "mtp"}, {"num_speculative_tokens", 2}}}}});
+  Expect({"sglang-two-nodes.sh",
+          "a command of SGLang",
+          {{"/model/quantization", "fp8"},
+           {"/cluster/pools", {{{"replicas", 1}, {"tensor_parallel", 16}}}}},
+          {"--node-rank 1: a node of the server above"}});
+  Expect({"sglang-prefill-decode.sh",
+          "a command of SGLang",
+          {{"/engine/preset", "sglang"},
+           {"/scheduler/policy", "vllm"},
+           {"/engine/max_num_batched_tokens", 4096},
+           {"/cluster/pools/0/role", "prefill"},
+           {"/cluster/pools/1/role", "decode"},
+           {"/cluster/pools/1/engine/max_num_batched_tokens", 8192}},
+          {"vLLM's is in its place",
+           "left --chunked-prefill-size $CHUNK: the text does not say what that is; "
+           "max_num_batched_tokens is 8192 here"}});
+  Expect({"kubernetes-environment.yaml",
+          "a manifest (Deployment)",
+          {{"/model/preset", "qwen3-8b"},
+           {"/hardware/preset", "a100-sxm-40gb"},
+           {"/engine/preset", "vllm-0.19"},
+           {"/engine/max_num_seqs", 96},
+           {"/engine/max_model_len", 16384},
+           {"/cluster/pools/0", {{"replicas", 3}, {"tensor_parallel", 2}}}}});
+  Expect({"llm-d-script.yaml",
+          "llm-d's decode",
+          {{"/model/preset", "deepseek-v3"},
+           {"/hardware/preset", "h200-sxm"},
+           {"/engine/preset", "vllm"},
+           {"/engine/max_num_seqs", 128},
+           {"/cluster/pools/0/replicas", 16}},
+          {"ghcr.io/llm-d/llm-d-cuda:v0.5.0: the image's tag is no version of vLLM"}});
+}
+
+// Labels, types of machines and resources that are no preset's GPU: never an H100 in silence.
+TEST(Import, MachinesOfAManifest_AreTheirGpusOrNamed) {
+  const auto pod = [](const std::string& selector, const std::string& resource) {
+    return Import("kind: Pod\nspec:\n  nodeSelector: {" + selector +
+                  "}\n  containers:\n  - image: vllm/vllm-openai:v0.11.0\n    args: [--model, "
+                  "Qwen/Qwen3-8B]\n    resources: {limits: {" +
+                  resource + ": 1}}\n");
+  };
+  const std::string type = "node.kubernetes.io/instance-type: ";
+  for (const auto& [selector, preset] :
+       {std::pair(type + "p5.48xlarge", "h100-sxm"),
+        {type + "ml.p5en.48xlarge", "h200-sxm"},
+        {type + "g4-standard-48", "rtx-pro-6000"},
+        {type + "p6e-gb200.36xlarge", "gb200"},
+        {std::string("cloud.google.com/gke-accelerator: nvidia-tesla-a100"), "a100-sxm-40gb"},
+        {std::string("cloud.google.com/gke-accelerator: nvidia-a100-80gb"), "a100-80gb"},
+        {std::string("karpenter.k8s.aws/instance-gpu-name: l40s"), "l40s"},
+        {std::string("gpu.nvidia.com/class: H200"), "h200-sxm"},
+        {std::string("amd.com/gpu.product-name: AMD_Instinct_MI300X_OAM"), "mi300x"}}) {
+    const Imported imported = pod(selector, "nvidia.com/gpu");
+    EXPECT_EQ(JsonOf(imported.document)["hardware"]["preset"], preset) << selector << "\n"
+                                                                       << Listed(imported);
+  }
+  for (const auto& [selector, resource] :
+       {std::pair(type + "trn2.48xlarge", "nvidia.com/gpu"),
+        {type + "x", "nvidia.com/gpu"},
+        {std::string(), "amd.com/gpu"},
+        {std::string(), "google.com/tpu"},
+        {std::string(), "habana.ai/gaudi"},
+        {std::string(), "nvidia.com/mig-1g.10gb"},
+        {std::string("gpu.nvidia.com/model: Z9"), "nvidia.com/gpu"}}) {
+    const Imported imported = pod(selector, resource);
+    EXPECT_FALSE(JsonOf(imported.document).contains("hardware")) << selector << resource;
+    EXPECT_TRUE(Says(imported, "no preset is the GPU ")) << Listed(imported);
+  }
+}
+
+TEST(Import, ImagesOfOthers_HaveVersionsOfTheirOwn) {
+  for (const auto& [image, preset] : {std::pair("vllm/vllm-openai:v0.11.0", "vllm-0.11"),
+                                      {"registry.corp/mirror/vllm-openai:v0.15.1", "vllm-0.15"},
+                                      {"ghcr.io/llm-d/llm-d-cuda:v0.7.0", "vllm"},
+                                      {"nvcr.io/nvidia/vllm:26.01-py3", "vllm"},
+                                      {"nvcr.io/nvidia/ai-dynamo/vllm-runtime:1.0.0", "vllm"}}) {
+    const Imported imported =
+        Import(std::string("docker run --gpus all ") + image + " --model Qwen/Qwen3-8B");
+    EXPECT_EQ(JsonOf(imported.document)["engine"]["preset"], preset) << image;
+  }
+}
+
+// What a quantised checkpoint says beside the type of its weights.
+TEST(Import, CheckpointsOfModelOpt_HaveTheirKvCache) {
+  const std::string config = ImportFile("configs/qwen3-14b.json");
+  const std::string quantized =
+      config.substr(0, config.rfind('}')) +
+      R"(, "quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8",
+      "kv_cache_scheme": {"num_bits": 8, "type": "float"}, "ignore": ["lm_head", "model.layers.0.self_attn*"]}})";
+  const std::string beside =
+      R"({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"}})";
+  const auto read = [](const std::string& text, const std::string& options) {
+    return Import({{"config.json", text}, {"a.sh", "vllm serve Qwen/Qwen3-14B" + options}},
+                  *ScenarioPreset("llama-3.1-8b-h100-chat"));
+  };
+  for (const char* options : {"", " --kv-cache-dtype auto"}) {
+    const Imported imported = read(quantized, options);
+    EXPECT_EQ(JsonOf(imported.document)["engine"]["kv_cache_dtype"], "fp8") << Listed(imported);
+    EXPECT_TRUE(Says(imported, "1 of its layers stay in 16 bits (model.layers.0.self_attn*)"));
+  }
+  EXPECT_EQ(
+      JsonOf(read(quantized, " --kv-cache-dtype bfloat16").document)["engine"]["kv_cache_dtype"],
+      "auto");
+  const Json nvidia = JsonOf(read(beside, "").document);
+  EXPECT_EQ(nvidia["model"], (Json{{"preset", "qwen3-14b"}, {"quantization", "nvfp4"}}));
+  EXPECT_EQ(nvidia["engine"]["kv_cache_dtype"], "fp8");
+  EXPECT_EQ(JsonOf(Import("vllm serve unsloth/gpt-oss-20b-BF16").document)["model"],
+            (Json{{"preset", "gpt-oss-20b"}, {"quantization", "none"}}));
+}
+
 TEST(Import, DockerAndManifests_AreTheirServers) {
   const Expected kTexts[] = {
       {"vllm-docker.sh",
@@ -361,6 +487,32 @@ TEST(Import, Benchmarks_AreTrafficAndWhatWasMeasured) {
            {"/workload/output_tokens", {{"distribution", "fixed"}, {"value", 100}}},
            {"/workload/requests", 5}},
           {"measured: TTFT mean 43.2", "1 requests failed"}});
+}
+
+TEST(Import, TrafficThatIsNotAsItsTextHasIt_IsAWarning) {
+  Expect({"bench-loop.sh",
+          "vllm bench serve",
+          {{"/workload/arrivals", {{"process", "static"}}}, {"/workload/requests", 1000}},
+          {"warning --max-concurrency $USERS: the text does not say what that is; no limit here",
+           "warning --num-prompts $((USERS * 10)): the text does not say what that is"}});
+  const Imported capped =
+      Import("vllm bench serve --request-rate 5 --max-concurrency 10 --random-input-len 100");
+  EXPECT_TRUE(Says(capped,
+                   "warning at most 10 requests at a time: not modelled beside a rate. It "
+                   "binds where a request takes longer than 2 s"))
+      << Listed(capped);
+  Expect({"bench-ramp.json",
+          "a result of vllm bench serve",
+          {{"/workload/arrivals/profile", "piecewise"},
+           {"/workload/arrivals/rate_per_s", 1},
+           {"/workload/arrivals/rate_factors/0", {0, 2.2}},
+           {"/workload/arrivals/rate_factors/19/1", 9.8}}});
+  // Answers of no token are answers.
+  const Json zeros = JsonOf(
+      Import(R"({"request_rate": 1, "completed": 4, "num_prompts": 4, "total_input_tokens": 9,
+      "input_lens": [5, 5, 5, 5], "output_lens": [0, 0, 0, 40]})")
+          .document);
+  EXPECT_EQ(zeros["workload"]["output_tokens"]["quantiles"][20][1], 1) << zeros;
 }
 
 TEST(Import, MetricsOfAServer_AreSettingsAndTraffic) {

@@ -264,6 +264,17 @@ TEST(Mooncake, Lines_AreReadExactly) {
   EXPECT_EQ(trace.value().prefixes[1].tokens, 512);
 }
 
+// Alibaba's traces have these members without ids, in seconds.
+TEST(Mooncake, FractionsWithoutIds_AreSeconds) {
+  const auto trace = ParseTrace(
+      "{\"timestamp\": 61.114, \"input_length\": 521, \"output_length\": 52}\n"
+      "{\"timestamp\": 66, \"input_length\": 80, \"output_length\": 26}\n",
+      "m.jsonl");
+  ASSERT_TRUE(trace.ok()) << trace.issues()[0].message;
+  EXPECT_EQ(trace.value().rows[1].arrival_ns, 4'886'000'000);
+  EXPECT_NE(trace.value().reading.find("(s, as it has fractions)"), std::string::npos);
+}
+
 TEST(Mooncake, MalformedLines_AreNamedByLineColumnAndContent) {
   const std::string good = "\"timestamp\": 1, \"input_length\": 1000, \"output_length\": 5";
   const struct {

@@ -194,7 +194,10 @@ void Draft::SettlePools() {
     if (!HasExperts() && Find("model") != nullptr) pool.erase("attention_data_parallel");
     for (const char* section : {"engine", "scheduler"}) {
       const Json* top = Find(section);
-      if (pool.contains(section) && top != nullptr && pool[section] == *top) pool.erase(section);
+      // An engine of its own may bring a scheduler: what is said of that stays beside it.
+      const bool needed = section == std::string_view("scheduler") && pool.contains("engine");
+      const bool same = pool.contains(section) && top != nullptr && pool[section] == *top;
+      if (same && !needed) pool.erase(section);
     }
     const auto same = std::find_if(pools.begin(), pools.end(), [&pool](Json other) {
       Json mine = pool;

@@ -260,8 +260,8 @@ void CheckCompat(const Scenario& s, Issues& issues) {
   }
   if (s.engine.compat != Compat::kNone && s.engine.kv_offload.disk_gib > 0) {
     issues.push_back({"/engine/kv_offload/disk_gib",
-                      Format("found {}, allowed 0 with BLIS's rules in engine.compat: behind "
-                             "its GPU is host memory only",
+                      Format("found {}, allowed 0 with engine.compat: the simulators that it "
+                             "names have no disk behind the cache",
                              NumberText(s.engine.kv_offload.disk_gib))});
   }
   if (IsBlis(s.engine.compat) && s.cluster.Replicas() > 1) {
@@ -276,8 +276,8 @@ void CheckCompat(const Scenario& s, Issues& issues) {
   }
   if (s.latency.backend == "physics" && IsBlis(s.engine.compat)) {
     issues.push_back({"/latency/backend",
-                      "found \"physics\", allowed without engine.compat only: BLIS's rules keep "
-                      "nothing of what its features look at"});
+                      "found \"physics\", allowed any other with BLIS's rules in engine.compat: "
+                      "they keep nothing of what its features look at"});
   }
   if (IsBlis(s.engine.compat) && s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
     issues.push_back({"/workload/arrivals/process",
@@ -322,7 +322,8 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   }
   if (e.overlap_scheduling && IsBlis(e.compat)) {
     issues.push_back({"/engine/overlap_scheduling",
-                      "found true, allowed without a compat only: BLIS's engine is synchronous"});
+                      "found true, allowed false with BLIS's rules in engine.compat: its engine is "
+                      "synchronous"});
   } else if (e.overlap_scheduling && !e.async_scheduling) {
     issues.push_back(
         {"/engine/overlap_scheduling",
@@ -363,12 +364,14 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       "not know them"});
   }
   const std::string& backend = s.latency.backend;
-  if (m.torch_dtype == DType::kFloat32 &&
-      (m.quantization != Quantization::kNone || IsBlis(e.compat) ||
-       (backend != "auto" && backend != "analytic" && backend != "blackbox"))) {
-    issues.push_back({"/model/torch_dtype",
-                      "found \"float32\", allowed without quantization and BLIS's rules, with "
-                      "latency.backend auto, analytic or blackbox: the others know 16 bits only"});
+  const char* sixteen_bits = m.quantization != Quantization::kNone ? "with model.quantization"
+                             : IsBlis(e.compat) ? "with BLIS's rules in engine.compat"
+                             : backend != "auto" && backend != "analytic" && backend != "blackbox"
+                                 ? "with another latency.backend than auto, analytic and blackbox"
+                                 : nullptr;
+  if (m.torch_dtype == DType::kFloat32 && sixteen_bits != nullptr) {
+    issues.push_back(
+        {"/model/torch_dtype", Format("found \"float32\", allowed 16 bits only {}", sixteen_bits)});
   }
   CheckCompat(s, issues);
   CheckRouter("router", s.cluster.router, s.cluster.router_params, issues);

@@ -2,6 +2,7 @@
 #include "io/trace_lines.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "base/base.h"
 #include "base/hash.h"
@@ -106,6 +107,15 @@ bool TraceLines::AddRow(const TraceRow& row, std::span<const std::uint64_t> hash
   if (!accepted_.empty()) trace_.accepted_drafts.push_back(accepted_);
   if (adapter_) trace_.adapters.push_back(*adapter_);
   if (any_ids_) trace_.prefixes.push_back(chains_.Add(number, row.prompt_tokens, hash_ids));
+  return true;
+}
+
+bool TraceLines::ScaleTimes(std::int64_t times) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 2;
+  for (const TraceRow& row : trace_.rows) {
+    if (row.arrival_ns > kMost / times) return false;
+  }
+  for (TraceRow& row : trace_.rows) row.arrival_ns *= times;
   return true;
 }
 

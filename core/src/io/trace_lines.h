@@ -56,6 +56,8 @@ class TraceLines {
   // False, with an issue, when there are too many. Requires: IdsFit.
   bool AddRow(const TraceRow& row, std::span<const std::uint64_t> hash_ids = {});
   void AddFailed() { ++trace_.failed; }
+  // All arrivals so far so many times as late; false, and nothing changes, where one is too late.
+  bool ScaleTimes(std::int64_t times);
 
   // The trace, or all issues. `format` and `reading` as in Trace.
   Result<Trace> Finish(const char* format, std::string reading, bool has_arrivals = true);

@@ -1,5 +1,6 @@
 // Mooncake's traces, a JSON object a line: {"timestamp": ms, "input_length": tokens,
 // "output_length": tokens, "hash_ids": [one per 512 prompt tokens]}. Other members are ignored.
+// Without any hash_ids, times with fractions are seconds.
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -50,6 +51,8 @@ class LineReader final : public nlohmann::json_sax<Json> {
     return true;
   }
   const std::vector<std::uint64_t>& ids() const { return ids_; }
+  // Whether any line had a part of a unit of time.
+  bool fractions() const { return fractions_; }
 
   bool null() override { return Other("null"); }
   bool boolean(bool value) override { return Other(value ? "true" : "false"); }
@@ -108,6 +111,7 @@ class LineReader final : public nlohmann::json_sax<Json> {
                               Shown(text)));
       }
       time_ = time.value_or(0);
+      fractions_ |= time_ % kNsPerMs != 0;
     } else if (member_ == kHashIds) {
       Other(text);
     } else {
@@ -147,7 +151,7 @@ class LineReader final : public nlohmann::json_sax<Json> {
   TraceLines& lines_;
   int depth_ = 0;
   std::size_t member_ = kMembers.size();
-  bool good_ = true;
+  bool good_ = true, fractions_ = false;
   std::array<bool, kMembers.size()> seen_{};
   std::array<std::size_t, kMembers.size()> columns_{};  // 0: not searched yet
   std::int64_t time_ = 0;
@@ -160,9 +164,18 @@ class Mooncake final : public TraceFormat {
   explicit Mooncake(TraceLines& lines) : lines_(lines), reader_(lines) {}
   bool Line() override {
     TraceRow row;
-    return !reader_.Read(row) || lines_.AddRow(row, reader_.ids());
+    const bool good = reader_.Read(row);
+    any_ids_ |= !reader_.ids().empty();
+    return !good || lines_.AddRow(row, reader_.ids());
   }
   Result<Trace> Finish() override {
+    // Mooncake's times are whole; others of this form, without its ids, have seconds.
+    if (reader_.fractions() && !any_ids_ && lines_.ScaleTimes(1000)) {
+      return lines_.Finish(
+          "mooncake_jsonl",
+          "JSON lines with Mooncake's members and no hash_ids: timestamp (s, as it has fractions), "
+          "input_length, output_length");
+    }
     return lines_.Finish(
         "mooncake_jsonl",
         "Mooncake JSON lines: members timestamp (ms), input_length, output_length");
@@ -171,6 +184,7 @@ class Mooncake final : public TraceFormat {
  private:
   TraceLines& lines_;
   LineReader reader_;
+  bool any_ids_ = false;
 };
 
 }  // namespace
