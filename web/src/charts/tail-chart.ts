@@ -172,13 +172,13 @@ export class TailChart extends ChartElement {
     return this.#limits(metric).find((slo) => slo.percentile === 99 && slo.class === undefined);
   }
 
-  /** p99, of all runs where there is a target, with its interval and its limit. */
+  /** p99, of all runs where there is a target, with its interval; the limit stands at the axis. */
   #figure(metric: Metric): TemplateResult {
     const target = this.#target(metric);
-    if (target?.unbounded) return html`p99 <b>no bound</b>, limit ${formatGivenTime(target.limit_ms)}`;
+    if (target?.unbounded) return html`p99 <b>no bound</b>`;
     const { value_ms: value = this.#valueAt(metric, 0.99), low = null, high = null } = target ?? {};
     const other = this.other ? this.#valueAt(metric, 0.99, 'other') : null;
-    return html`p99 <b>${formatTime(value)}</b>${value !== null && low !== null && high !== null ? ` (${formatInterval(low, high, value)})` : nothing}${target ? ` of ${formatGivenTime(target.limit_ms)}` : nothing}${other === null ? nothing : html`, A (dotted) <b>${formatTime(other)}</b>`}`;
+    return html`p99 <b>${formatTime(value)}</b>${value !== null && low !== null && high !== null ? ` (${formatInterval(low, high, value)})` : nothing}${other === null ? nothing : html`, A (dotted) <b>${formatTime(other)}</b>`}`;
   }
 
   protected override plotTitles(): readonly string[] {
