@@ -99,7 +99,7 @@ TEST(Export, ModelsAndGpus_ComeBackFromEveryTarget) {
 
 TEST(Export, SettingsAndPools_ComeBackFromEveryTarget) {
   const std::string kScenarios[] = {
-      R"("engine": {"max_num_seqs": 7, "max_num_batched_tokens": 4096, "max_model_len": 9000, "block_size": 32,
+      R"("engine": {"max_num_seqs": 7, "api_server_count": 3, "max_num_batched_tokens": 4096, "max_model_len": 9000, "block_size": 32,
           "gpu_memory_utilization": 0.85, "kv_cache_dtype": "fp8", "num_gpu_blocks_override": 5000, "enable_prefix_caching": false,
           "long_prefill_token_threshold": 512, "async_scheduling": false}, "cluster": {"pools": [{"tensor_parallel": 4, "replicas": 3}]})",
       R"("engine": {"max_loras": 4, "max_lora_rank": 64})",

@@ -333,6 +333,7 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   for (const KvTierReport& tier : output.kv_offload.tiers) tier_hit_blocks += tier.hit_blocks;
   const ReferenceCoverage& more = output.coverage;
   rules.resumes += more.resumes;
+  rules.waits_for_front_end += more.waits_for_front_end;
   rules.self_preemptions += more.self_preemptions;
   rules.prefill_preemptions += more.prefill_preemptions;
   rules.unscheduled_victims += more.unscheduled_victims;
