@@ -70,8 +70,10 @@ class Answering {
     const bool middle = p_.HasMiddle() && MiddleOf(p_.places) != nullptr;
     if (middle && !ends_by_scout_) return FindByMiddle(answer);
     if (last < 0) {
-      // Places that miss a target where a scout kept all are too few to tell.
-      const bool none = LastWithin(SamplesOf(p_.scouts, Curve::kValue)) < 0;
+      // Places that miss a target where a scout kept all are too few to tell, and so is one that
+      // may keep them by its interval.
+      const bool none = LastWithin(SamplesOf(p_.scouts, Curve::kValue)) < 0 &&
+                        LastWithin(SamplesOf(Known(), Curve::kLow)) < 0;
       if (p_.finished) answer.outcome = none ? PlanOutcome::kNone : PlanOutcome::kUnknown;
       return Bind(seen.front().at, answer);
     }

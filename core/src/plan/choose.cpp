@@ -11,11 +11,13 @@
 #include <utility>
 
 #include "base/math.h"
+#include "plan/strain.h"
 
 namespace servecast {
 namespace {
 
 constexpr double kScoutRatio = 1.1;                   // between the two places that scouts end with
+constexpr double kFlat = 0.2;                         // growth of log strain, along the line
 constexpr std::int64_t kLength = 3000;                // requests of a run, if ours to choose
 constexpr double kPlaces = 3, kAtOnce = kPlaces + 4;  // that are asked about, and with a middle
 constexpr double kTells = 0.14;          // of log strain, between loads that tell how it grows
@@ -70,7 +72,8 @@ class Choice {
     const std::vector<Sample> seen = SamplesOf(p_.scouts, Curve::kValue);
     const bool hopeless = p_.options.scouts_only && Hopeless(p_.slope, seen);
     const auto at = NextScout(p_.slope, seen, kScoutRatio, p_.options.first_step);
-    if (at && !hopeless) return void(Add(*at));
+    const bool chance = !p_.options.scouts_only && IsFlatAndDoubtful();
+    if (at && !hopeless && !chance) return void(Add(*at));
     p_.finished = p_.options.scouts_only;
     if (p_.finished) return;
     p_.scouting = false;
@@ -84,6 +87,17 @@ class Choice {
     const bool few = !Affords(static_cast<std::int64_t>(kAtOnce * kPlaceRuns));
     if (p_.length > kLength && few) p_.wanted = 1;
     Add(CrossingOf(p_.slope, seen));
+  }
+
+  // All scouts miss, and the lightest two hardly differ: that may be chance, which lighter loads
+  // would not change, and more runs do.
+  bool IsFlatAndDoubtful() const {
+    if (p_.scouts.size() < 2) return false;
+    const PlanPlace &lightest = p_.scouts[0], &next = p_.scouts[1];
+    if (lightest.found.strain <= 1 || lightest.found.low > 1) return false;
+    if (!std::isfinite(next.found.strain)) return false;
+    const double apart = p_.slope.Along(next.at) - p_.slope.Along(lightest.at);
+    return LogOf(next.found.strain) - LogOf(lightest.found.strain) < kFlat * apart;
   }
 
   PlanPlace& Add(double at) {
