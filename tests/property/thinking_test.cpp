@@ -41,6 +41,7 @@ TEST(Thinking, ClientsOfALoop_BeginAtARandomPointOfTheirCycle) {
   EXPECT_NEAR(MeanStart(R"("think_time_s":0)", R"({"turns":3,"think_time_s":10})", kClients), 15,
               0.4);
   EXPECT_EQ(MeanStart(R"("think_time_s":0)", R"({"turns":3})", 100), 0);
+  EXPECT_EQ(MeanStart(R"("think_time_s":5,"start":"together")", R"({"turns":1})", 100), 0);
 }
 
 // A server of 8 seats and 4 ms a step, whatever is in it.

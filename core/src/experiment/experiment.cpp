@@ -118,6 +118,13 @@ struct Experiment::State {
     if (reading.steady && !ReplaysTrace(scenario)) {
       first_until = runs[0].last_offered - runs[0].usual_e2e;
       lives = LivesOf(scenario, ServedSeconds(report, scenario.cluster, runs[0].mean_e2e_s));
+      // Conversations that begin and end alone take more steps a request than when all are there.
+      if (lives.seconds > 0 && lives.requests > 0 && HasRate(scenario.workload.arrivals.process)) {
+        const double steps = static_cast<double>(report.steps) / report.simulated_s *
+                             static_cast<double>(first_length) * lives.seconds / lives.requests;
+        first_work =
+            SetUp() + first_length + std::min(report.steps, static_cast<std::int64_t>(steps) + 1);
+      }
     }
     // All come at once, or to clients that are fewer: none comes into a system at work.
     if (reading.steady && runs[0].last_offered <= 0 && lives.seconds <= 0) {

@@ -8,7 +8,7 @@
 namespace servecast {
 
 // Times as long as a life that a run should be; shorter than the least, it tells nothing.
-inline constexpr double kLives = 10, kFewestLives = 4;
+inline constexpr double kLives = 10, kFewestLives = 3;
 // Lives after which nothing is left of the beginning: turns still to come of conversations that
 // have begun, clients that have not thought yet.
 inline constexpr double kLivesUntilSettled = 2;

@@ -90,7 +90,7 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
          .unit = "clients",
          .min = 1,
          .max = static_cast<double>(kMaxRequests),
-         .help = "number of clients, each with one request (or session) at a time; all start at 0"},
+         .help = "number of clients, each with one request (or session) at a time"},
         &ArrivalSpec::concurrency);
     g.Add({.name = "think_time_s",
            .unit = "s",
@@ -99,6 +99,11 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
            .help = "mean time from an answer to the client's next request, exponential; also after "
                    "a request that was dropped or timed out"},
           &ArrivalSpec::think_time_s);
+    g.Enum({.name = "start",
+            .help = "when clients send their first requests; spread: at random points of the time "
+                    "that they think, as in a loop that has run for long (at 0 without think "
+                    "times); together: all at 0"},
+           &ArrivalSpec::start, {"spread", "together"});
   });
   when({"trace"}, a.process == ArrivalProcess::kTrace, [](ArrivalFields& g) {
     g.Add({.name = "rate_scale",

@@ -158,7 +158,8 @@ std::optional<Session> Maker::NextSession() {
     if (replay_ != nullptr) {
       const std::int64_t position = replay_->positions[static_cast<std::size_t>(session)];
       start = ReplayedArrival(w_.arrivals, trace_, *replay_, position);
-    } else if (w_.arrivals.process == ArrivalProcess::kClosedLoop && !waits) {
+    } else if (w_.arrivals.process == ArrivalProcess::kClosedLoop &&
+               w_.arrivals.start == LoopStart::kSpread && !waits) {
       start =
           DrawStart(kind.seed, session, {w_.arrivals.think_time_s, kind.turns, kind.think_time_s});
     }
