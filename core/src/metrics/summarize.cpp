@@ -407,8 +407,9 @@ class Summary {
     if (run_.end > 0) {
       report_.kv_mean_usage =
           static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks();
-      report_.mean_in_system =
-          static_cast<double>(running + waiting) / static_cast<double>(run_.end);
+      // BLIS's rules have levels only.
+      const WideInt present = knows_work ? run_.recorder.InSystem(run_.end) : running + waiting;
+      report_.mean_in_system = static_cast<double>(present) / static_cast<double>(run_.end);
       report_.kv_mean_fragmentation = static_cast<double>(run_.recorder.kv_unused()) /
                                       static_cast<double>(run_.end) / KvTokens();
     }

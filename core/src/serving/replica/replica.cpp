@@ -188,6 +188,7 @@ void Replica::Deliver() {
     in_.inbox.Enqueued(request);
     scheduler_->Enqueue(request);
     in_.recorder.Waiting(time, queued() + left_queue_);
+    in_.recorder.Came(time);
   }
   if (left_queue_ == 0) return;
   left_queue_ = 0;
@@ -208,6 +209,7 @@ bool Replica::GiveUp() {
 void Replica::TimeOut(RequestId request) {
   in_.results.state[static_cast<std::size_t>(request)] = RequestState::kTimedOut;
   ++ended_.timed_out;
+  in_.recorder.Left(now_);
   if (caps_) caps_->Over(request, now_);
   in_.inbox.GaveUp(request, now_);
 }
@@ -375,6 +377,7 @@ void Replica::FirstToken(RequestId request, const Step& step) {
 void Replica::Finish(RequestId request, std::int64_t generated, Step& step) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.generated[r] = static_cast<std::int32_t>(generated);
+  in_.recorder.Left(step.end);
   if (caps_) caps_->Over(request, step.end);
   if (in_.observer != nullptr) step.record.finished.push_back(request);
   // Absurd delays end with the clock.
@@ -502,6 +505,7 @@ void Replica::Smooth(std::size_t preempted, std::int64_t running) {
 void Replica::HandOn(Withheld blocks, TimeNs end) {
   const RequestId request = blocks.request;
   const auto r = static_cast<std::size_t>(request);
+  in_.recorder.Left(end);
   Withhold(std::move(blocks));
   in_.results.state[r] = RequestState::kQueued;
   in_.results.generated[r] = in_.first_token_from_decode ? 0 : 1;
