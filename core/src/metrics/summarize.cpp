@@ -571,7 +571,7 @@ class Summary {
         (c.weights_gib + c.overhead_gib + r.kv_mean_usage * c.kv_gib) / c.total_gib;
     r.kv_blocks = c.usable_blocks;
     r.kv_block_size = run_.scenario.engine.block_size;
-    r.kv_tokens = c.usable_blocks * r.kv_block_size;
+    r.kv_tokens = c.kv_tokens;
     r.prefix_cache = run_.prefix_cache;
     r.counts = run_.counts;
     r.gc_ms = static_cast<double>(r.counts.gc_passes) * run_.scenario.engine.gc_pass_us / 1e3;

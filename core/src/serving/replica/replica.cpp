@@ -44,7 +44,8 @@ KvCache::Options CacheOptions(const ReplicaInput& in) {
                            in.engine.enable_prefix_caching,
                            in.engine.free_contentless_first,
                            in.engine.kv_offload.threshold,
-                           in.one_of_many};
+                           in.one_of_many,
+                           in.windows};
   if (in.setup != nullptr) {
     options.usable_blocks = in.setup->limits.blocks;
     options.block_size = in.setup->limits.block_size;
@@ -60,8 +61,9 @@ std::unique_ptr<Engine> MakeReplica(const ReplicaInput& input) {
 }
 
 std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_max_len,
-                                  std::int64_t usable_blocks) {
-  std::int64_t length = std::min(model_max_len, usable_blocks * engine.block_size);
+                                  std::int64_t usable_blocks, const KvWindows& windows) {
+  const std::int64_t blocks = windows.any() ? windows.MostPositions(usable_blocks) : usable_blocks;
+  std::int64_t length = std::min(model_max_len, blocks * engine.block_size);
   if (engine.max_model_len) length = std::min(length, *engine.max_model_len);
   if (!engine.enable_chunked_prefill) length = std::min(length, TokenBudget(engine) + 1);
   return length;
@@ -451,8 +453,9 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
       if (blocked == BlockedBy::kNothing && scheduler_->waiting() > 0) blocked = run.comers_blocked;
     }
     const std::int64_t blocks = takes_blocks ? decodes.due() : 0;
-    if (blocks + spare > kv_.free() && !scheduler_->MakeRoomInRun(spare)) break;
-    kv_.Take(blocks, now_);
+    const std::int64_t taken = blocks + decodes.windows_due();
+    if (taken + spare > kv_.free() && !scheduler_->MakeRoomInRun(spare)) break;
+    kv_.Take(taken, now_);
     SmoothPreemptions(0, load_.running);
     BatchShape shape = decodes.shape();
     if (!run.prices_blocks) shape.decode_kv_blocks = 0;
