@@ -46,7 +46,7 @@ std::string TooLarge(const MeasuredLoad& load, const Scenario& s, const ModelCos
       return fmt::format("a mean context of {} tokens, beyond the model's length of {}",
                          load.context, length);
     }
-    if (load.batch * load.context <= cache) return "";
+    if (load.batch * cost.RoomOf(load.context, s.engine.block_size) <= cache) return "";
     return fmt::format("{} contexts of {} tokens, beyond the {} tokens of the KV cache", load.batch,
                        load.context, cache);
   }

@@ -86,7 +86,8 @@ struct Simulation::State {
             .setup = pool.setup.get(),
             .role = pool.spec().role,
             .first_token_from_decode = scenario.cluster.disaggregation.first_token_from_decode,
-            .seed = scenario.seed};
+            .seed = scenario.seed,
+            .windows = pool.cost.windows};
   }
 
   void StartReplicas(StepObserver* observer) {

@@ -148,12 +148,105 @@ TEST(ModelCost, Quantization_ShrinksTheMatricesAlone) {
   EXPECT_EQ(four.value().dense_bytes, plain.value().dense_bytes / 2 * 0.5625);
 }
 
-TEST(ModelCost, SlidingLayers_HoldNothingForLong) {
-  const auto cost = ComputeModelCost(Deployment(Preset("gpt-oss-20b"), "h100-sxm", 1));
-  ASSERT_TRUE(cost.ok()) << Listed(cost.issues());
-  EXPECT_EQ(cost.value().kv_bytes_per_token, 2.0 * 12 * 8 * 64 * 2);
-  EXPECT_EQ(cost.value().kv_read_bytes_per_token, 2 * cost.value().kv_bytes_per_token);
-  EXPECT_EQ(cost.value().window_share, 0.5);
+TEST(ModelCost, LayersWithWindows_ArePlannedByGroups) {
+  // 12 layers with a window of 128 tokens and 12 without: a block of each kind for 16 tokens.
+  Scenario s = Deployment(Preset("gpt-oss-20b"), "h100-sxm", 1);
+  const ModelCost c = ComputeModelCost(s).value();
+  EXPECT_EQ(c.kv_bytes_per_token, 2.0 * 24 * 8 * 64 * 2);
+  EXPECT_EQ(c.window_share, 0.5);
+  const double block = c.kv_bytes_per_token / 2 * 16 / std::exp2(30);
+  EXPECT_EQ(c.pool_blocks, static_cast<std::int64_t>(c.kv_gib / block));
+  EXPECT_EQ(c.windows.units, 1);
+  EXPECT_EQ(c.windows.Held(3), 3);
+  EXPECT_EQ(c.windows.Held(1000), 9);  // 128 tokens, wherever they begin
+  // Every token counts twice while a prompt is shorter than what steps in flight compute.
+  EXPECT_EQ(c.windows.Asked(60, 0), 60);
+  EXPECT_EQ(c.windows.Asked(60, 50), 19);
+  const std::int64_t most = c.windows.MostPositions(c.usable_blocks);
+  EXPECT_LE(most + c.windows.Asked(most, 0), c.usable_blocks);
+  EXPECT_GT(most + 1 + c.windows.Asked(most + 1, 0), c.usable_blocks);
+  // A scheduler without groups keeps all tokens of all layers, and so does one that sends KV.
+  s.scheduler.policy = "sglang";
+  const ModelCost whole = ComputeModelCost(s).value();
+  EXPECT_FALSE(whole.windows.any());
+  EXPECT_NEAR(static_cast<double>(whole.pool_blocks), static_cast<double>(c.pool_blocks) / 2, 1);
+}
+
+TEST(ModelCost, MostlyFullLayers_ShareOneGroupOfWindows) {
+  Scenario s = Deployment(Preset("llama-3.1-8b"), "h100-sxm", 1);
+  s.model.sliding_window = 1024;
+  s.model.num_sliding_layers = 8;  // of 32: three groups of the others
+  const ModelCost c = ComputeModelCost(s).value();
+  EXPECT_EQ(c.windows.units, 1);
+  EXPECT_EQ(c.windows.every, 3);
+  EXPECT_EQ(c.windows.Held(65), 22);
+  EXPECT_EQ(c.windows.Held(1000), 22);
+}
+
+// All of a cost that a reader may see or a step's time may come from.
+std::vector<double> FiguresOf(const ModelCost& c) {
+  return {c.weight_bytes,
+          c.kv_bytes_per_token,
+          c.dense_bytes,
+          c.dense_flops_per_token,
+          c.lm_head_bytes,
+          c.lm_head_flops_per_token,
+          c.attention_flops_per_pair,
+          c.decode_flops_per_pair,
+          c.activation_bytes_per_token,
+          c.collective_bytes_per_token,
+          c.usable_gib,
+          c.weights_gib,
+          c.overhead_gib,
+          c.kv_gib,
+          static_cast<double>(c.pool_blocks),
+          static_cast<double>(c.kv_tokens)};
+}
+
+bool Sound(double figure) { return std::isfinite(figure) && figure > 0 && figure < 1e18; }
+
+// Every preset of a model, with whatever drafts, shards, quantises or adapts it.
+TEST(ModelCost, EveryFigure_IsFiniteAndPositive) {
+  std::int64_t planned = 0, refused = 0;
+  for (const std::string_view id : AllPresetIds("models")) {
+    Scenario s = Deployment(Preset(std::string(id)), "b200-sxm", 1);
+    const Quantization own = s.model.quantization;
+    for (int i = 0; i < 9 * 2 * 3 * 3 * 2 * 2; ++i) {
+      int rest = i;
+      int digit[6];
+      const int counts[6] = {9, 2, 3, 3, 2, 2};
+      for (int d = 0; d < 6; ++d) digit[d] = rest % counts[d], rest /= counts[d];
+      s.engine.speculative.method = static_cast<DraftMethod>(digit[0]);
+      s.engine.enable_expert_parallel = digit[1] == 1;
+      s.cluster.pools[0].tensor_parallel = std::int64_t{1} << 2 * digit[2];
+      s.model.quantization = digit[3] == 0   ? own
+                             : digit[3] == 1 ? Quantization::kFp8
+                                             : Quantization::kInt4;
+      s.engine.kv_cache_dtype = digit[4] == 0 ? KvCacheDType::kAuto : KvCacheDType::kFp8;
+      s.engine.max_loras = digit[5] == 0 ? 0 : 4;
+      s.cluster.pools[0].attention_data_parallel = 1 + digit[1];
+      const std::string which = std::string(id) + " " + std::to_string(i);
+      if (const std::optional<Unfit> unfit = UnfitOf(s)) {
+        for (const double figure : {unfit->weights_gib, unfit->overhead_gib, unfit->usable_gib}) {
+          EXPECT_TRUE(Sound(figure) && figure < 1e5) << which << " " << figure;
+        }
+      }
+      const Result<ModelCost> cost = ComputeModelCost(s);
+      ++(cost.ok() ? planned : refused);
+      if (!cost.ok()) continue;
+      const ModelCost& c = cost.value();
+      for (const double figure : FiguresOf(c)) ASSERT_TRUE(Sound(figure)) << which << " " << figure;
+      for (const double figure : {c.expert_bytes, c.expert_flops_per_token}) {
+        ASSERT_TRUE(c.experts > 0 ? Sound(figure) : figure == 0) << which << " " << figure;
+      }
+      if (!s.engine.speculative.HasDrafter()) continue;
+      const ModelCost d = WorkOf(DrafterScenario(s));
+      for (const double figure : {d.dense_bytes, d.dense_flops_per_token, d.kv_bytes_per_token}) {
+        ASSERT_TRUE(Sound(figure)) << which << " " << figure;
+      }
+    }
+  }
+  EXPECT_GT(planned, 2 * refused) << refused;
 }
 
 TEST(ParameterCount, ArchitectureArithmetic_IsTheSum) {

@@ -29,7 +29,7 @@ class Sum final : public LatencyModel {
 };
 
 TEST(DecodeGroup, RandomJoinsStepsAndLeaves_SumsAreThoseOfTheMembers) {
-  DecodeGroup group(kBlock, 8);
+  DecodeGroup group(kBlock, {}, 8);
   std::vector<Member> members;
   for (std::int64_t i = 0; i < 20000; ++i) {
     const auto drawn = static_cast<std::int64_t>(Mix64(static_cast<std::uint64_t>(i)) >> 8);
@@ -73,7 +73,7 @@ TEST(DecodeGroup, RandomJoinsStepsAndLeaves_SumsAreThoseOfTheMembers) {
 }
 
 TEST(DecodeGroup, LooksAhead_QuietUntilItsFirstMemberEndsOrBlocksRunOut) {
-  DecodeGroup group(kBlock, 2);
+  DecodeGroup group(kBlock, {}, 2);
   group.Join(0, 6, 3, 0);  // computes tokens 7, 8 and, in a third block, 9
   group.Join(1, 2, 9, 1);
   const TimeNs first = 2 + 8000 + 3000000, second = 2 + 10000 + 3000000,

@@ -211,7 +211,7 @@ TEST(Operators, AnyStep_IsNotFasterThanItsWorkAtThePeaks) {
                                      static_cast<double>(c.experts)
                                : 0;
     const double memory = (c.dense_bytes + experts + (sampled > 0 ? c.lm_head_bytes : 0) +
-                           full * (contexts + keys) * c.kv_read_bytes_per_token) /
+                           full * (contexts + keys) * c.kv_bytes_per_token) /
                           s.hardware.memory_bandwidth_gb_s;
     const auto time = static_cast<double>(ModelOf(s)->Price(batch.Shape()).duration);
     EXPECT_GE(time * (1 + 1e-9) + 1, std::min(compute, static_cast<double>(kMaxStepNs))) << i;

@@ -7,7 +7,8 @@
 #
 # Numbers say which differential test has to notice: from 1 on that of one replica, from 101 on of
 # BLIS's rules, from 201 on of clusters, from 301 on of other schedulers, from 401 on of prefill and
-# decode apart, from 501 on of one with drafts, from 601 on of SGLang's scheduler.
+# decode apart, from 501 on of one with drafts, from 601 on of SGLang's scheduler, from 701 on of models
+# with windows.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -662,8 +663,8 @@ plant_in(sequence_grants 519 "padding goes beyond max_model_len"
   [==[|| (cached + tokens > in_.max_model_len && !Planted(519)))]==])
 
 plant_in(sequence_grants 520 "the test of the whole prompt has lookahead"
-  [==[kv_.BlocksFor(known) - hit.blocks);]==]
-  [==[(Planted(520) ? BlocksWith(known) : kv_.BlocksFor(known)) - hit.blocks);]==])
+  [==[std::max(must_fit, kv_.BlocksFor(known));]==]
+  [==[std::max(must_fit, Planted(520) ? BlocksWith(known) : kv_.BlocksFor(known));]==])
 
 plant_in(sequence_grants 521 "drafts are registered"
   [==[  tokens = std::min(tokens, s.Known());]==]
@@ -981,6 +982,39 @@ plant_in(sglang_scheduler 623 "a limit leaves a page free in 0.5.9, too (rule 2)
                                   ? longest]==]
   [==[options_.version == SglangVersion::k059 && !Planted(623)
                                   ? longest]==])
+
+plant_in(kv_cache 701 "what windows held is used first"
+  [==[PushFree(kBlank, of_windows, false);]==]
+  [==[PushFree(kBlank, of_windows, Planted(701));]==])
+
+plant_in(kv_cache 702 "a request's windows are kept when it ends"
+  [==[  free_ += of_windows;]==]
+  [==[  if (!Planted(702)) free_ += of_windows;]==])
+
+plant_in(decode_group 703 "windows of decodes grow once more"
+  [==[last_ = (CeilDiv(windows.most, windows.every) - 1) * period;]==]
+  [==[last_ = (CeilDiv(windows.most, windows.every) - (Planted(703) ? 0 : 1)) * period;]==])
+
+plant_in(decode_group 704 "a window that is full goes on growing"
+  [==[  full_[At(full_, at)] += members;]==]
+  [==[  if (!Planted(704)) full_[At(full_, at)] += members;]==])
+
+plant_in(vllm_grants 705 "a step with prefills forgets the windows of decodes"
+  [==[group_->due() + group_->windows_due();]==]
+  [==[group_->due() + (Planted(705) ? 0 : group_->windows_due());]==])
+
+plant_in(vllm_grants 706 "an admission needs no room for windows in flight"
+  [==[needed += kv.windows().Asked(needed, hit_.blocks);]==]
+  [==[needed += Planted(706) ? kv.windows().Held(needed) : kv.windows().Asked(needed, hit_.blocks);]==])
+
+plant_in(replica 707 "a run of decodes forgets their windows"
+  [==[blocks + decodes.windows_due();]==]
+  [==[blocks + (Planted(707) ? 0 : decodes.windows_due());]==])
+
+plant_in(sequence_grants 708 "an admission with drafts needs no room for windows in flight"
+  [==[must_fit += kv_.windows().Asked(must_fit, hit.blocks) - hit.blocks;]==]
+  [==[must_fit += (Planted(708) ? kv_.windows().Held(must_fit)
+                             : kv_.windows().Asked(must_fit, hit.blocks)) - hit.blocks;]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

@@ -30,7 +30,8 @@ namespace {
 constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
 constexpr int kCases = 1000, kPdCases = 6000, kSglangCases = 3000;  // these are of many kinds
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFault = 301,
-              kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601;
+              kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601,
+              kFirstWindowFault = 701;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -39,6 +40,11 @@ bool Differs(std::uint64_t seed) {
 
 bool DraftsDiffer(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomDraftCase(seed);
+  return FirstMismatch(random_case, RunReference(random_case)).has_value();
+}
+
+bool WindowsDiffer(std::uint64_t seed) {
+  const RandomCase random_case = MakeRandomWindowCase(seed);
   return FirstMismatch(random_case, RunReference(random_case)).has_value();
 }
 
@@ -82,6 +88,7 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstWindowFault) return first(WindowsDiffer);
   if (fault >= kFirstSglangFault) return first(SglangDiffers, kSglangCases);
   if (fault >= kFirstDraftFault) return first(DraftsDiffer);
   if (fault >= kFirstPdFault) return first(PdDiffers, kPdCases);
@@ -91,7 +98,7 @@ int FirstCaught(int fault) {
   if (fault > 0) return first(Differs);
   return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers),
                    first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer),
-                   first(SglangDiffers)});
+                   first(SglangDiffers), first(WindowsDiffer)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

@@ -132,6 +132,33 @@ TEST(Differential, RandomDrafts_EqualTheReference) {
   for (const auto& [what, count] : contents) EXPECT_GT(count, 0) << what;
 }
 
+// The same of models in which some layers have a window.
+TEST(Differential, RandomWindows_EqualTheReference) {
+  const std::int64_t cases = Asked("SERVECAST_CASES", kCases);
+  CasesCoverage seen;
+  const std::optional<std::string> mismatch = RunCases(
+      static_cast<std::uint64_t>(Asked("SERVECAST_SEED", 1)), cases, &seen, MakeRandomWindowCase);
+  ASSERT_FALSE(mismatch) << *mismatch;
+  const std::pair<const char*, std::int64_t> contents[] = {
+      {"blocks of windows at admissions", seen.rules.window_blocks},
+      {"blocks of decodes whose windows are full", seen.rules.full_windows},
+      {"refused by windows", seen.rules.refused_by_windows},
+      {"refused by the full prompt", seen.rules.refused_by_full_prompt},
+      {"preemptions", seen.preemptions},
+      {"blocks hit", seen.hit_blocks},
+      {"blocks evicted", seen.evicted_blocks},
+      {"members with drafts", seen.rules.verified},
+      {"steps that overlap in a pipeline", seen.rules.overlapping},
+      {"timed out running", seen.rules.timed_out_running},
+      {"length-capped", seen.length_capped},
+  };
+  std::string line = std::to_string(seen.cases) + " cases";
+  for (const auto& [what, count] : contents) line += ", " + std::to_string(count) + " " + what;
+  std::printf("%s\n", line.c_str());
+  if (cases < kCases) return;
+  for (const auto& [what, count] : contents) EXPECT_GT(count, 0) << what;
+}
+
 TEST(RandomCase, SameSeed_IsTheSameOnEveryPlatform) {
   // If the dice fell differently somewhere, a failure there could not be run again here. They
   // choose among what is registered: the number is that of so many orders and priorities.

@@ -398,6 +398,9 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.adapters_without_seat += more.adapters_without_seat;
   rules.rejected_by_requests += more.rejected_by_requests;
   rules.rejected_by_tokens += more.rejected_by_tokens;
+  rules.window_blocks += more.window_blocks;
+  rules.full_windows += more.full_windows;
+  rules.refused_by_windows += more.refused_by_windows;
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,

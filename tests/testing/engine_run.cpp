@@ -25,7 +25,8 @@ double KvBlockBytes(const EngineCase& engine_case) {
 
 EngineCase EngineCaseOf(const RandomCase& random_case) {
   return {random_case.requests,      random_case.engine,  random_case.scheduler,
-          random_case.model_max_len, random_case.horizon, random_case.stages};
+          random_case.model_max_len, random_case.horizon, random_case.stages,
+          random_case.windows};
 }
 
 EngineCase EngineCaseOf(const GoldenCase& golden) {
@@ -41,6 +42,12 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   const auto stages = static_cast<std::int64_t>(engine_case.stages.size());
   if (stages > 1) scenario.cluster.pools[0].pipeline_parallel = stages;
   model.num_hidden_layers = std::max<std::int64_t>(2, stages);
+  if (const RandomWindows& windows = engine_case.windows; windows.layers > 0) {
+    const std::int64_t each = std::max<std::int64_t>(1, stages);
+    model.num_hidden_layers = each * (windows.layers + windows.others);
+    model.num_sliding_layers = each * windows.layers;
+    model.sliding_window = windows.window;
+  }
   model.hidden_size = 128;
   model.num_attention_heads = 2;
   model.num_key_value_heads = 2;
@@ -153,11 +160,13 @@ std::map<TimeNs, std::int64_t> StepDelaysOf(const Recorder& recorder) {
 ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency, TimeNs end) {
   ReplicaRun run;
   run.requests = engine_case.requests;
-  const std::int64_t pool_blocks = *engine_case.engine.num_gpu_blocks_override;
+  const bool windows = engine_case.windows.layers > 0;
+  const std::int64_t pool_blocks =
+      windows ? engine_case.windows.pool_blocks : *engine_case.engine.num_gpu_blocks_override;
   EngineSpec limits = engine_case.engine;
   if (engine_case.scheduler.policy != "vllm") limits.enable_chunked_prefill = true;
-  std::int64_t max_model_len =
-      EffectiveMaxModelLen(limits, engine_case.model_max_len, pool_blocks - 1);
+  std::int64_t max_model_len = EffectiveMaxModelLen(limits, engine_case.model_max_len,
+                                                    pool_blocks - 1, engine_case.windows.held);
   const Scenario scenario = MakeScenario(engine_case);
   std::unique_ptr<SchedulerSetup> setup;
   if (scenario.scheduler.policy != "vllm") {
@@ -176,11 +185,27 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
   const std::vector<PipelineStage> stages = MakeStages(engine_case.stages, latency);
   Recorder recorder(0);
   StepCollector collector;
-  Replica replica({engine_case.engine, engine_case.scheduler, pool_blocks, max_model_len,
-                   run.requests, inbox, latency, run.results, recorder, scratch,
-                   engine_case.horizon.value_or(kNever), &collector,
-                   KvTiersOf(engine_case.engine.kv_offload, KvBlockBytes(engine_case), 1), 0, false,
-                   stages.empty() ? nullptr : &stages, setup.get()});
+  Replica replica({engine_case.engine,
+                   engine_case.scheduler,
+                   pool_blocks,
+                   max_model_len,
+                   run.requests,
+                   inbox,
+                   latency,
+                   run.results,
+                   recorder,
+                   scratch,
+                   engine_case.horizon.value_or(kNever),
+                   &collector,
+                   KvTiersOf(engine_case.engine.kv_offload, KvBlockBytes(engine_case), 1),
+                   0,
+                   false,
+                   stages.empty() ? nullptr : &stages,
+                   setup.get(),
+                   PoolRole::kMixed,
+                   false,
+                   1,
+                   engine_case.windows.held});
   while (!replica.Advance(INT64_MAX)) {
   }
   replica.WriteProgress(run.results.generated);

@@ -31,6 +31,7 @@ struct EngineCase {
   std::int64_t model_max_len = 0;
   std::optional<TimeNs> horizon;
   std::vector<RandomStage> stages = {};  // of a pipeline; empty: one
+  RandomWindows windows = {};
 };
 
 EngineCase EngineCaseOf(const RandomCase& random_case);

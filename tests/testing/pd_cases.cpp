@@ -208,6 +208,7 @@ std::unique_ptr<SchedulerSetup> SetupOf(const PdPool& pool, const PdCase& c) {
   ModelCost cost;
   cost.pool_blocks = pool.pool_blocks;
   cost.usable_blocks = pool.pool_blocks - 1;
+  cost.kv_tokens = cost.usable_blocks * pool.engine.block_size;
   std::unique_ptr<SchedulerSetup> setup =
       MakeSchedulerSetup(scenario, cost, c.MaxLen(), c.base.requests);
   setup->limits.decodes = pool.role == PoolRole::kDecode;

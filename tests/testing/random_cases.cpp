@@ -409,6 +409,27 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   return random_case;
 }
 
+RandomCase MakeRandomWindowCase(std::uint64_t seed) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 37);
+  RandomCase random_case = dice.Percent(25) ? MakeRandomDraftCase(seed) : MakeRandomCase(seed);
+  random_case.engine.kv_offload = {};
+  RandomWindows& windows = random_case.windows;
+  const std::int64_t most = dice.Pick({1, 2, 3, 6}), size = random_case.engine.block_size;
+  (dice.Percent(75) ? windows.layers : windows.others) = most;
+  if (windows.layers == 0) windows.layers = 1;
+  if (windows.layers == most) windows.others = 1;
+  windows.window = dice.Between(1, dice.Pick({2, 5, 20}) * size);
+  // Requests of a few blocks have about as little room as before.
+  std::int64_t& blocks = *random_case.engine.num_gpu_blocks_override;
+  blocks *= windows.others + dice.Between(0, windows.layers);
+  blocks += windows.layers;
+  const Result<ModelCost> cost = ComputeModelCost(MakeScenario(EngineCaseOf(random_case)));
+  SERVECAST_CHECK(cost.ok(), "a random case fits its GPU");
+  windows.held = cost.value().windows;
+  windows.pool_blocks = cost.value().pool_blocks;
+  return random_case;
+}
+
 std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case) {
   const RandomLatencySpec& spec = random_case.latency;
   if (spec.physics) {
@@ -435,15 +456,18 @@ std::vector<PipelineStage> MakeStages(const std::vector<RandomStage>& stages,
 ReferenceOutput RunReference(const RandomCase& random_case) {
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   const std::vector<PipelineStage> stages = MakeStages(random_case.stages, *latency);
-  return RunReference(ReferenceInput{.requests = random_case.requests,
-                                     .engine = random_case.engine,
-                                     .scheduler = random_case.scheduler,
-                                     .pool_blocks = random_case.PoolBlocks(),
-                                     .model_max_len = random_case.model_max_len,
-                                     .latency = *latency,
-                                     .horizon = random_case.horizon,
-                                     .kv_block_bytes = random_case.KvBlockBytes(),
-                                     .stages = stages.empty() ? nullptr : &stages});
+  const KvWindows& held = random_case.windows.held;
+  return RunReference(
+      ReferenceInput{.requests = random_case.requests,
+                     .engine = random_case.engine,
+                     .scheduler = random_case.scheduler,
+                     .pool_blocks = random_case.PoolBlocks(),
+                     .model_max_len = random_case.model_max_len,
+                     .latency = *latency,
+                     .horizon = random_case.horizon,
+                     .kv_block_bytes = random_case.KvBlockBytes(),
+                     .stages = stages.empty() ? nullptr : &stages,
+                     .windows = {held.units, held.every, held.most, held.most_admitted}});
 }
 
 RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, std::int64_t count) {
@@ -514,6 +538,10 @@ std::string Describe(const RandomCase& random_case) {
         o.cpu_latency_us, o.cpu_bandwidth_gb_s,
         o.disk_gib * 1048576 * 1024 / static_cast<double>(random_case.KvBlockBytes()),
         o.disk_latency_us, o.disk_bandwidth_gb_s);
+  }
+  if (const KvWindows& w = random_case.windows.held; w.any()) {
+    text += fmt::format("  windows: {} at each {} of {} blocks, {} admitted\n", w.units, w.every,
+                        w.most, w.most_admitted);
   }
   for (const RandomStage& stage : random_case.stages) {
     text += fmt::format("  stage: {} times, then sends for {} + {}*tokens\n", stage.weight,

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/base.h"
+#include "cost/kv_groups.h"
 #include "servecast/scenario.h"
 #include "serving/policy.h"
 #include "testing/reference_sim.h"
@@ -45,6 +46,13 @@ struct RandomStage {
   TimeNs send = 0, send_per_token = 0;
 };
 
+// Layers of a stage that have a window, beside others. What follows is planned from them.
+struct RandomWindows {
+  std::int64_t layers = 0, others = 2, window = 0;
+  KvWindows held;
+  std::int64_t pool_blocks = 0;
+};
+
 struct RandomCase {
   std::uint64_t seed = 0;
   RequestTable requests;
@@ -54,13 +62,18 @@ struct RandomCase {
   RandomLatencySpec latency;
   std::optional<TimeNs> horizon;
   std::vector<RandomStage> stages;  // of a pipeline; empty: one
+  RandomWindows windows;
 
-  std::int64_t PoolBlocks() const { return *engine.num_gpu_blocks_override; }
+  std::int64_t PoolBlocks() const {
+    return windows.layers > 0 ? windows.pool_blocks : *engine.num_gpu_blocks_override;
+  }
   // Of the model that every case runs (engine_run.cpp).
   std::int64_t KvBlockBytes() const { return 1024 * engine.block_size; }
 };
 
 RandomCase MakeRandomCase(std::uint64_t seed);
+// The case, or that with drafts, of a model in which some layers have a window; no KV offload.
+RandomCase MakeRandomWindowCase(std::uint64_t seed);
 
 std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case);
 // Over `latency`, which outlives them.

@@ -199,6 +199,15 @@ class KvPool {
     holder.push_back(block);
   }
 
+  // What windows held has no content, and is used last.
+  void ReleaseWindows(std::vector<BlockId>& holder) {
+    for (const BlockId block : holder) {
+      At(block).holders = 0;
+      free_.push_back(block);
+    }
+    holder.clear();
+  }
+
   // Rule 19: from the last block to the first; those without content to the front, if so chosen.
   void Release(std::vector<BlockId>& holder) {
     while (!holder.empty()) {
@@ -268,7 +277,7 @@ struct Sequence {
   std::int64_t verified = 0;      // entries of accepted drafts used up
   std::int64_t proposed = 0;      // likewise, of proposals
   std::int64_t in_flight = 0;     // steps in flight that it is a member of
-  std::vector<KvPool::BlockId> blocks;
+  std::vector<KvPool::BlockId> blocks, windows;
   std::int64_t registered = 0;  // of `blocks`, from the first: findable
   bool running = false;
   bool prefilling = true;  // has not sampled since it was last admitted
@@ -317,6 +326,7 @@ class Scheduler {
         engine_(input.engine),
         max_len_(max_len),
         staged_(input.stages != nullptr),
+        windows_(input.windows),
         drafts_(engine_, requests, input.seed),
         watermark_blocks_(static_cast<std::int64_t>(
             std::floor(engine_.watermark * static_cast<double>(input.pool_blocks)))),
@@ -539,14 +549,19 @@ class Scheduler {
       const std::int64_t needed =
           std::max<std::int64_t>(0, BlocksWithLookahead(sequence->computed + tokens) -
                                         static_cast<std::int64_t>(sequence->blocks.size()));
-      if (needed > Available()) ++failures_;
-      if (needed > Available() && Collect()) {
+      const auto blocks = static_cast<std::int64_t>(sequence->blocks.size());
+      const std::int64_t of_windows =
+          OfWindows(blocks + needed, windows_.most) - OfWindows(blocks, windows_.most);
+      if (needed > 0 && windows_.groups > 0 && of_windows == 0) ++coverage_.full_windows;
+      if (needed + of_windows > Available()) ++failures_;
+      if (needed + of_windows > Available() && Collect()) {
         ++coverage_.gc_for_running;
         collected = true;
         continue;
       }
-      if (needed <= Available()) {
+      if (needed + of_windows <= Available()) {
         pool_.Take(needed, sequence->blocks);
+        pool_.Take(of_windows, sequence->windows);
         RegisterUpTo(*sequence, sequence->computed + tokens);
         return true;
       }
@@ -720,6 +735,9 @@ class Scheduler {
     step.transfer += tiers_.Load(stored, !sequence->admitted, engine_.block_size);
     for (const KvPool::BlockId block : hits) pool_.Share(block, sequence->blocks);
     pool_.Take(first_chunk, sequence->blocks);
+    pool_.Take(OfWindows(static_cast<std::int64_t>(sequence->blocks.size()), windows_.most),
+               sequence->windows);
+    coverage_.window_blocks += static_cast<std::int64_t>(sequence->windows.size());
     sequence->computed = hit_tokens;
     sequence->registered = hit_blocks;
     RegisterUpTo(*sequence, hit_tokens + tokens);
@@ -743,7 +761,15 @@ class Scheduler {
   bool Admissible(std::int64_t first_chunk, std::int64_t known_blocks,
                   const std::vector<KvPool::BlockId>& hits) {
     const auto hit_blocks = static_cast<std::int64_t>(hits.size());
-    const std::int64_t all_known = known_blocks - hit_blocks;
+    // With the windows' blocks, of which a hit saves none: they fill up to the last hit block, and
+    // hold what is in flight.
+    const auto with_windows = [&](std::int64_t blocks) {
+      const std::int64_t behind_hit = blocks - hit_blocks + windows_.most;
+      return blocks + OfWindows(blocks, std::min(windows_.most_admitted, behind_hit)) - hit_blocks;
+    };
+    const std::int64_t all_known = with_windows(known_blocks);
+    const std::int64_t bare_chunk = first_chunk;
+    first_chunk = with_windows(hit_blocks + first_chunk);
     const std::int64_t watermark = running_.empty() ? 0 : watermark_blocks_;
     // Hit blocks that nobody holds leave the free list, too.
     const auto unused = static_cast<std::int64_t>(std::count_if(
@@ -755,10 +781,14 @@ class Scheduler {
     std::int64_t reserve = 0;
     if (!running_.empty()) {
       reserve = static_cast<std::int64_t>(
-          std::ceil(engine_.admission_reserve * static_cast<double>(known_blocks)));
+          std::ceil(engine_.admission_reserve *
+                    static_cast<double>(known_blocks + OfWindows(known_blocks, windows_.most))));
     }
     const bool reserved = reserve - hit_blocks + unused + watermark <= free;
     if (needed + unused + watermark <= free && reserved) return true;
+    if (bare_chunk + unused + watermark <= free && first_chunk + unused + watermark > free) {
+      ++coverage_.refused_by_windows;
+    }
     if (needed + unused + watermark <= free) {
       ++coverage_.refused_by_reserve;
     } else if (needed + unused <= free) {
@@ -834,7 +864,17 @@ class Scheduler {
     }
   }
 
+  // For the first `blocks` blocks of a request, in windows of `most`.
+  std::int64_t OfWindows(std::int64_t blocks, std::int64_t most) const {
+    std::int64_t sum = 0;
+    for (std::int64_t i = 0; i < std::min(blocks, most); i += windows_.every) {
+      sum += windows_.groups;
+    }
+    return sum;
+  }
+
   void Release(Sequence& sequence) {
+    pool_.ReleaseWindows(sequence.windows);
     pool_.Release(sequence.blocks);
     sequence.registered = 0;
   }
@@ -858,6 +898,7 @@ class Scheduler {
   const EngineSpec engine_;
   const std::int64_t max_len_;
   const bool staged_;
+  const ReferenceWindows windows_;
   const ReferenceDrafts drafts_;
   const std::int64_t watermark_blocks_;
   const bool fcfs_;
@@ -946,8 +987,16 @@ class Driver {
   };
 
   static std::int64_t MaxLen(const ReferenceInput& input) {
-    std::int64_t max_len =
-        std::min(input.model_max_len, (input.pool_blocks - 1) * input.engine.block_size);
+    const ReferenceWindows& windows = input.windows;
+    std::int64_t blocks = 0;
+    const auto next_takes = [&] {
+      const bool grows = blocks < windows.most_admitted && blocks % windows.every == 0;
+      return 1 + (grows ? windows.groups : 0);
+    };
+    for (std::int64_t left = input.pool_blocks - 1; left >= next_takes(); ++blocks) {
+      left -= next_takes();
+    }
+    std::int64_t max_len = std::min(input.model_max_len, blocks * input.engine.block_size);
     if (input.engine.max_model_len) max_len = std::min(max_len, *input.engine.max_model_len);
     if (!input.engine.enable_chunked_prefill) {
       // A prompt, and all that a resumed request has to recompute, must fit one step; vLLM refuses

@@ -20,6 +20,13 @@
 
 namespace servecast::testing {
 
+// What windows take of the pool beside a request's blocks: a group of them at every `every`-th
+// block, as long as its window is not full.
+struct ReferenceWindows {
+  std::int64_t groups = 0, every = 1;
+  std::int64_t most = 0, most_admitted = 0;  // blocks that fill it; at an admission
+};
+
 struct ReferenceInput {
   const RequestTable& requests;  // arrivals that follow: -1; see ReferenceOutput::requests
   EngineSpec engine;
@@ -31,6 +38,7 @@ struct ReferenceInput {
   std::int64_t kv_block_bytes = 0;                     // of the one GPU
   const std::vector<PipelineStage>* stages = nullptr;  // instead of `latency` for the steps
   std::int64_t seed = 1;                               // of the draws of accepted drafts
+  ReferenceWindows windows = {};
 };
 
 // How much of the rules a run exercised: tests assert that they are not hollow.
@@ -102,6 +110,9 @@ struct ReferenceCoverage {
   std::int64_t adapters_without_seat = 0;
   std::int64_t rejected_by_requests = 0;  // by the caps of the queue (S32, S33)
   std::int64_t rejected_by_tokens = 0;
+  std::int64_t window_blocks = 0;
+  std::int64_t full_windows = 0;  // a decode that needs a block, and its windows none
+  std::int64_t refused_by_windows = 0;
 };
 
 struct ReferenceOutput {

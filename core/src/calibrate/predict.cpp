@@ -126,7 +126,8 @@ Result<std::vector<double>> PredictPoint(const Scenario& server, const Calibrati
   if (point.form == PointForm::kDecodeStep) {
     const Result<ModelCost> cost = ComputeModelCost(server);
     if (!cost.ok()) return Issues(cost.issues());
-    if (point.batch * point.context > cost.value().usable_blocks * server.engine.block_size) {
+    if (point.batch * cost.value().RoomOf(point.context, server.engine.block_size) >
+        cost.value().usable_blocks * server.engine.block_size) {
       return Issue{"", Format("{} contexts of {} tokens do not fit into the KV cache", point.batch,
                               point.context)};
     }

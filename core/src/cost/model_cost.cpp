@@ -109,6 +109,7 @@ double GraphsGib(const EngineSpec& e) {
 // The layers that GPUs of one stage hold, and what stands before and behind them.
 struct Stage {
   ModelSpec layers;
+  std::int64_t from = 0;             // the first of them
   std::int64_t expert_replicas = 1;  // that share its experts
   bool first = true, last = true;
 };
@@ -123,7 +124,7 @@ double OverheadGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
 
 // Of all experts, what one of `gpus` holds: a slice of each, or the most whole ones.
 double ExpertShare(const ModelSpec& m, const EngineSpec& e, std::int64_t gpus) {
-  if (!e.enable_expert_parallel) return 1 / D(gpus);
+  if (!e.enable_expert_parallel || m.num_local_experts == 0) return 1 / D(gpus);
   return D(CeilDiv(m.num_local_experts, gpus)) / D(m.num_local_experts);
 }
 
@@ -152,13 +153,6 @@ double KvBytes(const ModelSpec& m, KvCacheDType dtype, std::int64_t tp, std::int
   if (Latent(m)) return D(layers * (m.kv_lora_rank + m.qk_rope_head_dim) * bytes);
   const std::int64_t heads_per_gpu = CeilDiv(std::max(m.num_key_value_heads, tp), tp);
   return 2.0 * D(layers * heads_per_gpu * m.head_dim * bytes);
-}
-
-// What a token takes up for as long as its request runs: windows are short beside contexts.
-double KvBytesPerToken(const Scenario& s, const ModelSpec& m, std::int64_t tp) {
-  const std::int64_t whole = m.num_hidden_layers - m.num_sliding_layers;
-  const bool none = s.model.num_hidden_layers <= s.model.num_sliding_layers;
-  return KvBytes(m, s.engine.kv_cache_dtype, tp, none ? m.num_hidden_layers : whole);
 }
 
 // Values that a token reads and writes in all layers between the matrix products.
@@ -194,8 +188,9 @@ std::vector<Stage> StagesOf(const Scenario& s) {
   std::int64_t first = 0;
   for (const std::int64_t count : StageLayers(s.model, s.cluster.pools[0].pipeline_parallel)) {
     const std::int64_t behind = first + count;
-    stages.push_back({LayersOf(s.model, first, count), s.cluster.pools[0].attention_data_parallel,
-                      first == 0, behind == s.model.num_hidden_layers});
+    stages.push_back({LayersOf(s.model, first, count), first,
+                      s.cluster.pools[0].attention_data_parallel, first == 0,
+                      behind == s.model.num_hidden_layers});
     first = behind;
   }
   return stages;
@@ -205,13 +200,14 @@ std::vector<Stage> StagesOf(const Scenario& s) {
 // model, unless it is a model by itself or chooses from a vocabulary of its own.
 double DrafterWeightBytes(const Scenario& s, std::int64_t tp) {
   if (!s.engine.speculative.HasDrafter()) return 0;
-  const ModelSpec m = DrafterScenario(s).model;
+  const Scenario drafter = DrafterScenario(s);
+  const ModelSpec& m = drafter.model;
   int tables = s.engine.speculative.draft_vocab_size > 0 ? 1 : 0;
   if (s.engine.speculative.method == DraftMethod::kDraftModel) {
     tables = m.tie_word_embeddings ? 1 : 2;
   }
   const std::int64_t gpus = tp * s.cluster.pools[0].attention_data_parallel;
-  return WeightBytes(m, tp, tables, ExpertShare(m, s.engine, gpus));
+  return WeightBytes(m, tp, tables, ExpertShare(m, drafter.engine, gpus));
 }
 
 // Its layers are among those that a KV block has room for.
@@ -261,14 +257,85 @@ double KvGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
   return UsableGib(s, stage, tp) - AllWeightBytes(s, stage, tp) / kGib - OverheadGib(s, stage, tp);
 }
 
+// Whether vLLM's manager of groups is on. It is off, and every layer keeps all tokens, where KV is
+// loaded or sent; other schedulers have none.
+bool ByGroups(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  return s.scheduler.policy == "vllm" && s.engine.compat == Compat::kNone && !Latent(m) &&
+         m.sliding_window > 0 && m.num_sliding_layers > 0 &&
+         m.num_sliding_layers < m.num_hidden_layers && !s.engine.kv_offload.On() &&
+         s.cluster.pools[0].role == PoolRole::kMixed;
+}
+
+// The layers in the order of the model, those with a window at even distances, then the drafter's.
+// Require: ByGroups.
+KvGroups GroupsOf(const Scenario& s, std::int64_t tp) {
+  const auto bytes = [&s, tp](const ModelSpec& m) {
+    return static_cast<std::int64_t>(KvBytes(m, s.engine.kv_cache_dtype, tp, 1));
+  };
+  const ModelSpec& m = s.model;
+  std::vector<KvLayer> layers;
+  const auto before = [&m](std::int64_t layer) {
+    return CeilDiv(m.num_sliding_layers * layer, m.num_hidden_layers);
+  };
+  for (std::int64_t i = 0; i < m.num_hidden_layers; ++i) {
+    const bool slides = before(i + 1) > before(i);
+    layers.push_back({bytes(m), s.engine.block_size, slides ? m.sliding_window : 0});
+  }
+  if (s.engine.speculative.HasDrafter()) {
+    const ModelSpec drafter = DrafterScenario(s).model;
+    layers.insert(layers.end(), static_cast<std::size_t>(drafter.num_hidden_layers),
+                  {bytes(drafter), s.engine.block_size});
+  }
+  return GroupLayers(std::move(layers));
+}
+
+std::int64_t FullGroups(const KvGroups& groups) {
+  return std::count_if(groups.groups.begin(), groups.groups.end(),
+                       [](const KvGroup& group) { return group.window == 0; });
+}
+
+std::int64_t TokensInFlight(const Scenario& s) {
+  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
+  return s.engine.max_num_batched_tokens * (stages > 1                  ? stages
+                                            : s.engine.async_scheduling ? 2
+                                                                        : 1);
+}
+
+KvWindows WindowsOf(const Scenario& s, const KvGroups& groups) {
+  const std::int64_t full = FullGroups(groups), size = s.engine.block_size;
+  const std::int64_t slide = static_cast<std::int64_t>(groups.groups.size()) - full;
+  const std::int64_t window = s.model.sliding_window;
+  KvWindows w;
+  w.units = CeilDiv(slide, full);
+  w.every = slide == 1 ? full : 1;
+  w.most = CeilDiv(window - 1, size) + 1;
+  w.most_admitted = CeilDiv(window - 1 + TokensInFlight(s), size) + 1;
+  return w;
+}
+
+// Of one position of a request in the full layers; without groups in all layers.
 double BlockBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
-  return (KvBytesPerToken(s, stage.layers, tp) + DrafterKvBytesPerToken(s, tp)) *
+  if (ByGroups(s)) {
+    const KvGroups groups = GroupsOf(s, tp);
+    const bool drafter = s.engine.speculative.HasDrafter();
+    const std::int64_t last = drafter ? INT64_MAX : stage.from + stage.layers.num_hidden_layers;
+    return D(FullGroups(groups) * groups.BlockBytes(stage.from, last));
+  }
+  const std::int64_t layers = stage.layers.num_hidden_layers;
+  return (KvBytes(stage.layers, s.engine.kv_cache_dtype, tp, layers) +
+          DrafterKvBytesPerToken(s, tp)) *
          static_cast<double>(s.engine.block_size);
 }
 
-// At least the reserved block and one to use.
+// The reserved block and one to use, and what windows take beside it.
+double LeastKvBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
+  const std::int64_t windows = ByGroups(s) ? WindowsOf(s, GroupsOf(s, tp)).Held(1) : 0;
+  return D(2 + windows) * BlockBytes(s, stage, tp);
+}
+
 bool Fits(const Scenario& s, const Stage& stage, std::int64_t tp) {
-  return KvGib(s, stage, tp) * kGib >= 2 * BlockBytes(s, stage, tp);
+  return KvGib(s, stage, tp) * kGib >= LeastKvBytes(s, stage, tp);
 }
 
 Unfit UnfitAt(const Scenario& s, const std::vector<Stage>& stages, const Stage& stage,
@@ -282,11 +349,13 @@ Unfit UnfitAt(const Scenario& s, const std::vector<Stage>& stages, const Stage& 
   u.usable_gib = UsableGib(s, stage, tp);
   u.weights_gib = AllWeightBytes(s, stage, tp) / kGib;
   u.overhead_gib = OverheadGib(s, stage, tp);
-  u.kv_gib = 2 * BlockBytes(s, stage, tp) / kGib;
+  u.kv_gib = LeastKvBytes(s, stage, tp) / kGib;
   for (std::int64_t more = tp * 2; more <= 64; more *= 2) {
     if (!Divides(s.model, more)) continue;
     const auto fits = [&](const Stage& other) {
-      return KvGib(s, other, more) * kGib >= KvBytesPerToken(s, other.layers, more) * 1024;
+      const std::int64_t layers = other.layers.num_hidden_layers;
+      return KvGib(s, other, more) * kGib >=
+             KvBytes(other.layers, s.engine.kv_cache_dtype, more, layers) * 1024;
     };
     if (!std::all_of(stages.begin(), stages.end(), fits)) continue;
     u.enough_tensor_parallel = more;
@@ -343,8 +412,8 @@ std::optional<Issue> LeavesTooLittle(const Scenario& s, const Stage& stage, std:
 }
 
 // A number that is given, or as many as there is room for.
-std::int64_t PoolBlocks(const Scenario& s, double room) {
-  if (s.engine.num_gpu_blocks_override) return *s.engine.num_gpu_blocks_override;
+std::int64_t PoolBlocks(const Scenario& s, std::int64_t groups, double room) {
+  if (s.engine.num_gpu_blocks_override) return *s.engine.num_gpu_blocks_override / groups;
   const auto& most = s.scheduler.sglang.max_total_tokens;
   const auto blocks = static_cast<std::int64_t>(room);
   if (s.scheduler.policy != "sglang" || !most) return blocks;
@@ -362,16 +431,21 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
   if (const Stage* stage = TooLarge(s, stages, tp)) {
     return DoesNotFit(s, UnfitAt(s, stages, *stage, tp), *stage);
   }
+  std::int64_t full = 1;
+  KvGroups groups;
+  if (ByGroups(s)) {
+    groups = GroupsOf(s, tp);
+    full = FullGroups(groups);
+    c.windows = WindowsOf(s, groups);
+  }
   bool planned = false;
   for (const Stage& stage : stages) {
     const double block_bytes = BlockBytes(s, stage, tp);
     const double weights = AllWeightBytes(s, stage, tp) / kGib;
     const auto& given = s.engine.num_gpu_blocks_override;
     double kv_gib = KvGib(s, stage, tp);
-    // Layers with windows only are planned as if they took none.
-    if (block_bytes == 0) continue;
     const double room = kv_gib * kGib / block_bytes;
-    const std::int64_t blocks = PoolBlocks(s, room);
+    const std::int64_t blocks = PoolBlocks(s, full, room);
     if (given || blocks < static_cast<std::int64_t>(room)) {
       kv_gib = static_cast<double>(blocks) * block_bytes / kGib;
     }
@@ -385,6 +459,15 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
     c.overhead_gib = OverheadGib(s, stage, tp);
   }
   c.usable_blocks = c.pool_blocks - (s.engine.compat == Compat::kNone ? 1 : 0);
+  c.kv_tokens = c.usable_blocks * s.engine.block_size;
+  if (c.windows.any()) {
+    // A11: as many requests as the longest that there may be.
+    std::int64_t longest = std::min(s.model.max_position_embeddings,
+                                    c.windows.MostPositions(c.usable_blocks) * s.engine.block_size);
+    longest = std::min(longest, s.engine.max_model_len.value_or(longest));
+    const std::int64_t each = std::max<std::int64_t>(1, groups.Planned(longest, TokensInFlight(s)));
+    c.kv_tokens = static_cast<std::int64_t>(D(c.pool_blocks * full) / D(each) * D(longest));
+  }
   return std::nullopt;
 }
 
@@ -536,8 +619,7 @@ ModelCost WorkOf(const Scenario& s) {
   }
   c.collective_bytes_per_token = D(m.hidden_size) * bytes;
   c.activation_bytes_per_token = bytes * ActivationsPerToken(m, tp);
-  c.kv_bytes_per_token = KvBytesPerToken(s, m, tp);
-  c.kv_read_bytes_per_token = KvBytes(m, s.engine.kv_cache_dtype, tp, m.num_hidden_layers);
+  c.kv_bytes_per_token = KvBytes(m, s.engine.kv_cache_dtype, tp, m.num_hidden_layers);
   return c;
 }
 

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "cost/kv_groups.h"
 #include "servecast/report.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
@@ -23,10 +24,9 @@ bool Latent(const ModelSpec& m);  // its cache holds a latent (MLA)
 struct ModelCost {
   std::int64_t tensor_parallel = 1;
   std::int64_t layers = 0;
-  double layer_share = 1;              // of the model's layers: of a stage, less than 1
-  double weight_bytes = 0;             // all that is resident: layers, embedding, LM head, norms
-  double kv_bytes_per_token = 0;       // held: K and V of the layers without a sliding window
-  double kv_read_bytes_per_token = 0;  // K and V, or the latent, of all layers
+  double layer_share = 1;         // of the model's layers: of a stage, less than 1
+  double weight_bytes = 0;        // all that is resident: layers, embedding, LM head, norms
+  double kv_bytes_per_token = 0;  // K and V, or the latent, of all layers
 
   // Weight matrices of all layers, read by a step and multiplied with its tokens. A step reads of
   // the experts those that its tokens touch.
@@ -58,6 +58,13 @@ struct ModelCost {
   double total_gib = 0, usable_gib = 0, weights_gib = 0, overhead_gib = 0, kv_gib = 0;
   std::int64_t pool_blocks = 0;    // vLLM's pool: one of them is reserved and never used
   std::int64_t usable_blocks = 0;  // pool_blocks - 1
+  std::int64_t kv_tokens = 0;      // that the server logs as the size of its cache
+  KvWindows windows;               // what they take of the pool, where it is planned by groups
+
+  // What a request of so many tokens leaves others less room for: these, and its windows.
+  std::int64_t RoomOf(std::int64_t tokens, std::int64_t block_size) const {
+    return tokens + windows.Held(CeilDiv(tokens, block_size)) * block_size;
+  }
 };
 
 // By the data sheet.

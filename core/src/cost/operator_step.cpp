@@ -347,7 +347,7 @@ void OperatorStep::MakeDecode(const Scenario& s, const ModelCost& cost) {
   const ModelSpec& m = s.model;
   const double layers = Real(cost.layers);
   const double pair_ns = cost.decode_flops_per_pair / layers * FlopNs(hardware_, MatrixType::k16);
-  const double read_ns = cost.kv_read_bytes_per_token / layers * ByteNs(hardware_);
+  const double read_ns = cost.kv_bytes_per_token / layers * ByteNs(hardware_);
   const double token_ns = std::max(pair_ns, read_ns);  // the least that a token of context takes
   const bool eight = s.engine.kv_cache_dtype == KvCacheDType::kFp8;
   const OperatorTable* table = FindTable(*set_, "decode", eight ? "fp8" : "bf16");
@@ -427,10 +427,9 @@ void OperatorStep::MakePrefill(const Scenario& s, const ModelCost& cost) {
   key_ = curve(keys, 1 / kKeys);
   tile_ = static_cast<std::int64_t>(set_->prefill_tile);
   pair_ns_ = key_.At(kMostRows) / Real(kMostRows);
-  least_key_ns_ = cost.kv_read_bytes_per_token / layers * ByteNs(hardware_);
+  least_key_ns_ = cost.kv_bytes_per_token / layers * ByteNs(hardware_);
   key_ns_ = least_key_ns_ / s.hardware.bandwidth_efficiency;
-  prefill_token_ns_ =
-      set_->prefill_kv_token_ns * cost.kv_read_bytes_per_token / layers / (4 * kHead);
+  prefill_token_ns_ = set_->prefill_kv_token_ns * cost.kv_bytes_per_token / layers / (4 * kHead);
   least_pair_ns_ = cost.attention_flops_per_pair / layers * flop_ns;
   least_decode_pair_ns_ = cost.decode_flops_per_pair / layers * flop_ns;
   mixed_pair_ns_ =

@@ -68,7 +68,8 @@ std::optional<Issue> PlanAsVidur(const Scenario& scenario, ModelCost& cost) {
                block_size)};
   }
   cost.pool_blocks = cost.usable_blocks = plan.blocks;
-  cost.kv_gib = static_cast<double>(plan.blocks * block_size) * cost.kv_bytes_per_token / 0x1p30;
+  cost.kv_tokens = plan.blocks * block_size;
+  cost.kv_gib = static_cast<double>(cost.kv_tokens) * cost.kv_bytes_per_token / 0x1p30;
   return std::nullopt;
 }
 

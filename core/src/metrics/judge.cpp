@@ -234,10 +234,13 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   if (r.kv_peak_usage >= kNearlyFull && !scenario.engine.num_gpu_blocks_override &&
       !IsBlis(scenario.engine.compat)) {
     add(
-        Format("KV memory was {} full at its peak. How much of it there is is computed, about 1 % "
-               "off of what servers log, so whether requests wait for it or are preempted is "
-               "uncertain.",
-               Percent(r.kv_peak_usage)));
+        Format("KV memory was {} full at its peak. Its size is estimated, {}, so whether requests "
+               "wait for it or are preempted is uncertain.",
+               Percent(r.kv_peak_usage),
+               scenario.model.num_sliding_layers > 0
+                   ? "with vLLM's groups for layers with a window, which was not compared with a "
+                     "server's log"
+                   : "typically within 1 to 5 % of what vLLM logs"));
   }
   const std::string& backend = r.latency_model.backend;
   for (const std::string& warning : r.latency_model.evidence.warnings) add(warning);

@@ -46,9 +46,9 @@ PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
   r.steps = recorder.steps();
   r.output_tokens = recorder.output_tokens();
   r.preemptions = recorder.preemptions();
-  r.kv_tokens = pool.cost.usable_blocks * pool.scenario.engine.block_size;
+  r.kv_tokens = pool.cost.kv_tokens;
   r.kv_peak_usage = Number(recorder.peak_kv_blocks()) / Number(pool.cost.usable_blocks);
-  const double kv_tokens = Number(r.kv_tokens);
+  const double kv_tokens = Number(pool.cost.usable_blocks * pool.scenario.engine.block_size);
   r.kv_peak_fragmentation = Number(recorder.peak_kv_unused()) / kv_tokens;
   r.allocation_failures = recorder.blocks_refused();
   if (hardware.price_per_gpu_hour) r.cost_per_hour = *hardware.price_per_gpu_hour * Number(r.gpus);

@@ -80,6 +80,8 @@ void Recorder::Add(const Recorder& other, TimeNs end) {
   blocks_refused_ += one.blocks_refused_;
   in_turn_ += one.in_turn_;
   kv_unused_ += one.kv_unused_;
+  in_system_ += one.in_system_;
+  present_ += one.present_;
   step_delays_.Add(one.step_delays_);
 }
 

@@ -143,6 +143,18 @@ class Recorder {
     waiting_ = length;
   }
 
+  // A request is enqueued; it leaves, with its last token, given up, or for another replica.
+  void Came(TimeNs time) {
+    in_system_ -= time;
+    ++present_;
+  }
+  void Left(TimeNs time) {
+    in_system_ += time;
+    --present_;
+  }
+  // The number of requests that came and have not left, integrated up to `now`.
+  WideInt InSystem(TimeNs now) const { return in_system_ + WideInt{present_} * now; }
+
   void Preempted(TimeNs time) {
     ++preemptions_;
     ++bins_[BinOf(time)].preemptions;
@@ -205,7 +217,8 @@ class Recorder {
   std::int64_t waiting_ = 0, steps_ = 0, preemptions_ = 0, output_tokens_ = 0, peak_kv_blocks_ = 0;
   std::int64_t measured_tokens_ = 0;
   std::int64_t peak_kv_unused_ = 0, blocks_refused_ = 0, in_turn_ = 0;
-  WideInt kv_unused_ = 0;
+  WideInt kv_unused_ = 0, in_system_ = 0;
+  std::int64_t present_ = 0;
   WeightedSamples step_delays_;
 };
 

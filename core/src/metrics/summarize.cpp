@@ -382,8 +382,9 @@ class Summary {
     if (run_.end > 0) {
       report_.kv_mean_usage =
           static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks();
-      report_.mean_in_system =
-          static_cast<double>(running + waiting) / static_cast<double>(run_.end);
+      // BLIS's rules have levels only.
+      const WideInt present = knows_work ? run_.recorder.InSystem(run_.end) : running + waiting;
+      report_.mean_in_system = static_cast<double>(present) / static_cast<double>(run_.end);
       report_.kv_mean_fragmentation = static_cast<double>(run_.recorder.kv_unused()) /
                                       static_cast<double>(run_.end) / KvTokens();
     }
@@ -545,7 +546,7 @@ class Summary {
         (c.weights_gib + c.overhead_gib + r.kv_mean_usage * c.kv_gib) / c.total_gib;
     r.kv_blocks = c.usable_blocks;
     r.kv_block_size = run_.scenario.engine.block_size;
-    r.kv_tokens = c.usable_blocks * r.kv_block_size;
+    r.kv_tokens = c.kv_tokens;
     r.prefix_cache = run_.prefix_cache;
     r.counts = run_.counts;
     r.gc_ms = static_cast<double>(r.counts.gc_passes) * run_.scenario.engine.gc_pass_us / 1e3;

@@ -39,7 +39,7 @@ PeakUse UseOf(const Work& work, std::int64_t output_tokens, double seconds, cons
       number(work.steps) / unit * cost.dense_bytes +
       number(work.steps - work.without_head) / unit * cost.lm_head_bytes +
       number(work.experts) / unit * expert +
-      number(work.decode_keys + work.prefill_keys) * full * cost.kv_read_bytes_per_token;
+      number(work.decode_keys + work.prefill_keys) * full * cost.kv_bytes_per_token;
   return {flops / (PeakTflops(hardware, cost.dense_type) * peak) +
               expert_flops / (PeakTflops(hardware, cost.expert_type) * peak),
           bytes / (hardware.memory_bandwidth_gb_s * 1e9 * seconds)};

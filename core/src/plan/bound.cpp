@@ -48,7 +48,7 @@ LeastReplicas SecondsOf(const Pool& pool, const Need& need) {
   // A step reads a key once for all the tokens that drafts may make of it.
   const SpeculativeSpec& drafts = pool.scenario.engine.speculative;
   const double at_once = drafts.On() ? 1 + static_cast<double>(drafts.num_speculative_tokens) : 1;
-  const double bytes = decode * full * need.decode_keys * cost.kv_read_bytes_per_token / at_once;
+  const double bytes = decode * full * need.decode_keys * cost.kv_bytes_per_token / at_once;
   // A stage of a pipeline computes its layers only, all stages at once.
   const auto stages = static_cast<double>(pool.spec().pipeline_parallel);
   return {(flops / PeakTflops(hardware, cost.dense_type) +

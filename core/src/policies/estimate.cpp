@@ -12,6 +12,12 @@
 namespace servecast {
 namespace {
 
+// Tokens of the cache.
+double RoomOf(const Scenario& s, const ModelCost& cost, double context) {
+  const auto whole = static_cast<std::int64_t>(std::ceil(context));
+  return context + static_cast<double>(cost.RoomOf(whole, s.engine.block_size) - whole);
+}
+
 // Steps with and without a prompt in them, with n decodes each.
 class SteadyState {
  public:
@@ -24,7 +30,7 @@ class SteadyState {
         budget_(static_cast<double>(s.engine.max_num_batched_tokens)),
         block_size_(static_cast<double>(s.engine.block_size)) {
     const double tokens = static_cast<double>(cost.usable_blocks) * block_size_;
-    const double fit = std::floor(tokens / context_);
+    const double fit = std::floor(tokens / RoomOf(s, cost, context_));
     seats_ = std::max(1.0, std::min(static_cast<double>(s.engine.max_num_seqs), fit));
   }
 
@@ -165,8 +171,8 @@ Estimate EstimateSteadyState(const Scenario& s, const ModelCost& cost, const Lat
                   : std::min(taken.seats, d.requests_per_s * state.decode_steps() * steps.mean);
   const auto blocks = static_cast<double>(cost.usable_blocks);
   const double context = d.prompt_tokens + d.output_tokens / 2;
-  e.kv_usage =
-      std::min(1.0, e.running * context / (blocks * static_cast<double>(s.engine.block_size)));
+  e.kv_usage = std::min(1.0, e.running * RoomOf(s, cost, context) /
+                                 (blocks * static_cast<double>(s.engine.block_size)));
   e.step_ms = e.tpot_ms = steps.mean * 1e3;
   // With async scheduling the step after the running one is formed already. Who comes to an engine
   // at rest waits for nothing.

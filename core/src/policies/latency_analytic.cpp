@@ -190,7 +190,7 @@ class Analytic final : public LatencyModel {
       pairs_of_decodes += std::max(rows, n) * read;
     }
     parts.Add(pairs_of_decodes * cost_.decode_flops_per_pair * attention_flop_ns_,
-              context_tokens * cost_.kv_read_bytes_per_token * kv_byte_ns_);
+              context_tokens * cost_.kv_bytes_per_token * kv_byte_ns_);
     for (const PrefillChunk& chunk : shape.prefill) {
       const auto n = static_cast<double>(chunk.tokens);
       const auto context = static_cast<double>(chunk.context);
@@ -202,7 +202,7 @@ class Analytic final : public LatencyModel {
         read = Windowed(read, n + cost_.window);
       }
       parts.Add(pairs * cost_.attention_flops_per_pair * attention_flop_ns_,
-                read * cost_.kv_read_bytes_per_token * kv_byte_ns_);
+                read * cost_.kv_bytes_per_token * kv_byte_ns_);
     }
     parts.Blend(dense_, tokens);
     parts.memory += cost_.activation_bytes_per_token * tokens * byte_ns_;

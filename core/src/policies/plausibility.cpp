@@ -42,7 +42,7 @@ double LeastStepNs(const Scenario& s, const ModelCost& cost, const BatchShape& s
       pairs * full * std::min(cost.attention_flops_per_pair, cost.decode_flops_per_pair);
   const double bytes = cost.dense_bytes + touched * cost.expert_bytes +
                        (sampled > 0 ? cost.lm_head_bytes : 0) +
-                       keys * full * cost.kv_read_bytes_per_token;
+                       keys * full * cost.kv_bytes_per_token;
   const double peak =
       std::max(PeakTflops(s.hardware, cost.dense_type), PeakTflops(s.hardware, cost.expert_type));
   return std::max(flops / (std::max(peak, s.hardware.peak_bf16_tflops) * 1e3),

@@ -33,7 +33,8 @@ std::int64_t MaxModelLenOf(const Pool& pool) {
     limits.enable_chunked_prefill = !entry.whole_prompts;
     if (entry.keeps_room != nullptr) room = entry.keeps_room(s.engine);
   }
-  return EffectiveMaxModelLen(limits, s.model.max_position_embeddings, pool.cost.usable_blocks) -
+  return EffectiveMaxModelLen(limits, s.model.max_position_embeddings, pool.cost.usable_blocks,
+                              pool.cost.windows) -
          room;
 }
 

@@ -42,7 +42,8 @@ Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(
                                   .setup = each.setup,
                                   .role = each.role,
                                   .first_token_from_decode = each.first_token_from_decode,
-                                  .seed = each.seed});
+                                  .seed = each.seed,
+                                  .windows = each.windows});
     }
   }
 }

@@ -112,6 +112,7 @@ Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
   if (place == Router::kHold) return {};
   queue_.pop_front();
   waiting_.Waiting(time, --held_);
+  waiting_.Left(time);
   return {request, place};
 }
 
@@ -128,6 +129,7 @@ void Gateway::Hold(RequestId request, TimeNs time) {
   const Held held{request, in_.results.replica[r]};
   queue_.push_back(held);
   waiting_.Waiting(time, ++held_);
+  waiting_.Came(time);
   if (in_.requests.timeout.empty() || in_.requests.timeout[r] == kNever) return;
   const WideInt end = WideInt{in_.requests.arrival[r]} + in_.requests.timeout[r];
   const auto from = static_cast<TimeNs>(std::min(end, WideInt{kNever}));
@@ -148,6 +150,7 @@ RequestId Gateway::GiveUp() {
   in_.results.state[static_cast<std::size_t>(next.held.request)] = RequestState::kTimedOut;
   ++timed_out_;
   waiting_.Waiting(next.time, --held_);
+  waiting_.Left(next.time);
   return next.held.request;
 }
 

@@ -158,12 +158,15 @@ void KvCache::RegisterShared(Holding& holding, RequestId request, std::int64_t f
 // Rule 19: from the last block to the first.
 void KvCache::Release(Holding& holding, RequestId request, std::int64_t held,
                       std::int64_t registered_tokens, bool findable) {
+  const std::int64_t of_windows = windows().Held(held);
+  free_ += of_windows;
   if (!options_.prefix_caching) {
     free_ += held;
     SERVECAST_CHECK(free_ <= total(), "I4: used + free = total KV blocks");
     return;
   }
   Settle();
+  if (of_windows > 0) PushFree(kBlank, of_windows, false);
   const std::int64_t full = std::max(FullBlocks(registered_tokens), holding.blocks);
   if (held > full) {
     PushFree(kBlank, held - full, options_.contentless_first);

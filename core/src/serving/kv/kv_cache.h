@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/base.h"
+#include "cost/kv_groups.h"
 #include "serving/kv/kv_tiers.h"
 #include "workload/request_table.h"
 
@@ -34,6 +35,7 @@ class KvCache {
     bool contentless_first = true;  // freed blocks without content go to the front
     double offload_threshold = 0;   // share of the blocks in use from which content is offloaded
     bool sparse = false;            // sees few of all requests
+    KvWindows windows;              // without tiers only
   };
 
   // `requests` outlives the cache; of it only content and segments are read.
@@ -46,8 +48,12 @@ class KvCache {
   bool prefix_caching() const { return options_.prefix_caching; }
   bool tiered() const { return tiers_.has_value(); }
 
-  // Blocks that hold the KV of so many tokens.
+  // Blocks that hold the KV of so many tokens in the layers that keep all of them.
   std::int64_t BlocksFor(std::int64_t tokens) const { return CeilDiv(tokens, block_size()); }
+  // The same and the blocks of its windows: what a request takes of the pool for its first `blocks`
+  // blocks. What windows hold has no content: a hit saves none of it.
+  const KvWindows& windows() const { return options_.windows; }
+  std::int64_t WithWindows(std::int64_t blocks) const { return blocks + windows().Held(blocks); }
   std::int64_t FullBlocks(std::int64_t tokens) const { return tokens / block_size(); }
 
   // Check, then act: callers ask whether `blocks` <= free() before they take. O(1); with tiers
@@ -95,8 +101,9 @@ class KvCache {
   void Register(Holding& holding, RequestId request, std::int64_t tokens) {
     if (any_shared_) RegisterShared(holding, request, FullBlocks(tokens));
   }
-  // Gives back all `held` blocks of a request. Those of its first `registered_tokens` tokens have
-  // content; `findable`: a request (itself, or a later turn) may ask for it.
+  // Gives back all `held` blocks of a request, and those of its windows. Of the former those of its
+  // first `registered_tokens` tokens have content; `findable`: a request (itself, or a later turn)
+  // may ask for it.
   void Release(Holding& holding, RequestId request, std::int64_t held,
                std::int64_t registered_tokens, bool findable);
 

@@ -23,14 +23,43 @@
 
 #include "base/base.h"
 #include "base/indexed_heap.h"
+#include "cost/kv_groups.h"
 #include "serving/batch.h"
 #include "serving/policy.h"
 
 namespace servecast {
 
+// Members whose windows still grow (KvWindows): as phase[], by the step that takes their next
+// block, and how many of them are full after a step. A member leaves by itself once it is.
+class GrowingWindows {
+ public:
+  GrowingWindows(std::int64_t block_size, const KvWindows& windows);
+
+  bool none() const { return due_.empty(); }
+  // Units that step `step` takes.
+  std::int64_t Due(std::int64_t step) const { return units_ * due_[At(due_, step)]; }
+  void Step(std::int64_t step) {
+    std::int64_t& full = full_[At(full_, step)];
+    due_[At(due_, step)] -= full;
+    full = 0;
+  }
+  // So many members with `computed` tokens come or go before step `step`.
+  void Change(std::int64_t step, std::int64_t computed, std::int64_t members);
+  void Clear();
+
+ private:
+  static std::size_t At(const std::vector<std::int64_t>& counts, std::int64_t step) {
+    return static_cast<std::size_t>(step) % counts.size();
+  }
+
+  std::int64_t units_ = 0, last_ = 0;  // last: computed tokens when the last block is taken
+  std::vector<std::int64_t> due_, full_;
+};
+
 class DecodeSums {
  public:
-  explicit DecodeSums(std::int64_t block_size) : phase_(static_cast<std::size_t>(block_size), 0) {}
+  explicit DecodeSums(std::int64_t block_size, const KvWindows& windows = {})
+      : phase_(static_cast<std::size_t>(block_size), 0), growing_(block_size, windows) {}
 
   // The group before a step: the one that is next, or one that is looked ahead at.
   struct Point {
@@ -48,6 +77,8 @@ class DecodeSums {
   // KV blocks that the step takes.
   std::int64_t Due(const Point& point) const { return phase_[point.phase]; }
   std::int64_t due() const { return Due(next_); }
+  // What windows take in the next step.
+  std::int64_t windows_due() const { return growing_.none() ? 0 : growing_.Due(next_.step); }
   // The step with nothing else in it.
   BatchShape Shape(const Point& point) const {
     return {point.size, point.context, {}, point.blocks + Due(point), 0, 0};
@@ -64,7 +95,10 @@ class DecodeSums {
     ++point.step;
     if (++point.phase == phase_.size()) point.phase = 0;
   }
-  void Step() { Step(next_); }
+  void Step() {
+    if (!growing_.none()) growing_.Step(next_.step);
+    Step(next_);
+  }
 
   // One of so many computed tokens joins; returns by how much it is ahead of step().
   std::int64_t Join(std::int64_t computed);
@@ -76,14 +110,15 @@ class DecodeSums {
   void Change(std::int64_t computed, std::int64_t members);
 
   std::vector<std::int64_t> phase_;
+  GrowingWindows growing_;
   Point next_;
 };
 
 class DecodeGroup : public DecodeSums {
  public:
   // Ids of members are below `seats`.
-  DecodeGroup(std::int64_t block_size, std::size_t seats)
-      : DecodeSums(block_size), finishes_(static_cast<std::int32_t>(seats)) {}
+  DecodeGroup(std::int64_t block_size, const KvWindows& windows, std::size_t seats)
+      : DecodeSums(block_size, windows), finishes_(static_cast<std::int32_t>(seats)) {}
 
   // It will make `tokens` tokens. Of several that end at once the lowest `order` is the first.
   std::int64_t Join(std::int32_t id, std::int64_t computed, std::int64_t tokens,
@@ -104,6 +139,7 @@ class DecodeGroup : public DecodeSums {
 
   // When the first member ends, were the next step to start at `start` and none to come; earlier
   // where blocks run out, and where that is too far to look.
+  // REQUIRES: no windows.
   TimeNs QuietUntil(const LatencyModel& latency, TimeNs start, std::int64_t free_blocks) const;
 
   TimeNs end = 0;           // of its latest step

@@ -44,7 +44,8 @@ KvCache::Options CacheOptions(const ReplicaInput& in) {
                            in.engine.enable_prefix_caching,
                            in.engine.free_contentless_first,
                            in.engine.kv_offload.threshold,
-                           in.one_of_many};
+                           in.one_of_many,
+                           in.windows};
   if (in.setup != nullptr) {
     options.usable_blocks = in.setup->limits.blocks;
     options.block_size = in.setup->limits.block_size;
@@ -60,8 +61,9 @@ std::unique_ptr<Engine> MakeReplica(const ReplicaInput& input) {
 }
 
 std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_max_len,
-                                  std::int64_t usable_blocks) {
-  std::int64_t length = std::min(model_max_len, usable_blocks * engine.block_size);
+                                  std::int64_t usable_blocks, const KvWindows& windows) {
+  const std::int64_t blocks = windows.any() ? windows.MostPositions(usable_blocks) : usable_blocks;
+  std::int64_t length = std::min(model_max_len, blocks * engine.block_size);
   if (engine.max_model_len) length = std::min(length, *engine.max_model_len);
   if (!engine.enable_chunked_prefill) length = std::min(length, TokenBudget(engine) + 1);
   return length;
@@ -191,6 +193,7 @@ void Replica::Deliver() {
     in_.inbox.Enqueued(request);
     scheduler_->Enqueue(request);
     in_.recorder.Waiting(time, queued() + left_queue_);
+    in_.recorder.Came(time);
   }
   if (left_queue_ == 0) return;
   left_queue_ = 0;
@@ -211,6 +214,7 @@ bool Replica::GiveUp() {
 void Replica::TimeOut(RequestId request) {
   in_.results.state[static_cast<std::size_t>(request)] = RequestState::kTimedOut;
   ++ended_.timed_out;
+  in_.recorder.Left(now_);
   if (caps_) caps_->Over(request, now_);
   in_.inbox.GaveUp(request, now_);
 }
@@ -378,6 +382,7 @@ void Replica::FirstToken(RequestId request, const Step& step) {
 void Replica::Finish(RequestId request, std::int64_t generated, Step& step) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.generated[r] = static_cast<std::int32_t>(generated);
+  in_.recorder.Left(step.end);
   if (caps_) caps_->Over(request, step.end);
   if (in_.observer != nullptr) step.record.finished.push_back(request);
   // Absurd delays end with the clock.
@@ -452,8 +457,9 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
       if (blocked == BlockedBy::kNothing && scheduler_->waiting() > 0) blocked = run.comers_blocked;
     }
     const std::int64_t blocks = takes_blocks ? decodes.due() : 0;
-    if (blocks + spare > kv_.free() && !scheduler_->MakeRoomInRun(spare)) break;
-    kv_.Take(blocks, now_);
+    const std::int64_t taken = blocks + decodes.windows_due();
+    if (taken + spare > kv_.free() && !scheduler_->MakeRoomInRun(spare)) break;
+    kv_.Take(taken, now_);
     SmoothPreemptions(0, load_.running);
     BatchShape shape = decodes.shape();
     if (!run.prices_blocks) shape.decode_kv_blocks = 0;
@@ -506,6 +512,7 @@ void Replica::Smooth(std::size_t preempted, std::int64_t running) {
 void Replica::HandOn(Withheld blocks, TimeNs end) {
   const RequestId request = blocks.request;
   const auto r = static_cast<std::size_t>(request);
+  in_.recorder.Left(end);
   Withhold(std::move(blocks));
   in_.results.state[r] = RequestState::kQueued;
   in_.results.generated[r] = in_.first_token_from_decode ? 0 : 1;

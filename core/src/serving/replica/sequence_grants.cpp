@@ -71,8 +71,9 @@ bool SequenceScheduler::MakeRoom(Id id, std::int64_t tokens, std::size_t& at, St
     Sequence& s = At(id);
     const std::int64_t needed =
         std::max<std::int64_t>(0, BlocksWith(s.computed + tokens) - s.blocks);
-    if (needed <= kv_.free()) {
-      kv_.Take(needed, replica_.now());
+    const std::int64_t taken = kv_.WithWindows(s.blocks + needed) - kv_.WithWindows(s.blocks);
+    if (taken <= kv_.free()) {
+      kv_.Take(taken, replica_.now());
       s.blocks += needed;
       Register(s, s.computed + tokens);
       return true;
@@ -262,10 +263,11 @@ BlockedBy SequenceScheduler::Refusal(const Sequence& s, std::int64_t budget, boo
   admission.tokens = tokens;
   admission.blocks = std::max<std::int64_t>(0, BlocksWith(cached + tokens) - hit.blocks);
   // S15: the test of all that is known has no lookahead.
-  std::int64_t must_fit = admission.blocks;
+  std::int64_t must_fit = hit.blocks + admission.blocks;
   if (in_.engine.scheduler_reserve_full_isl) {
-    must_fit = std::max(must_fit, kv_.BlocksFor(known) - hit.blocks);
+    must_fit = std::max(must_fit, kv_.BlocksFor(known));
   }
+  must_fit += kv_.windows().Asked(must_fit, hit.blocks) - hit.blocks;
   const std::int64_t watermark = running_.empty() ? 0 : watermark_blocks_;
   return must_fit + hit.idle + watermark > kv_.free() ? BlockedBy::kKvBlocks : BlockedBy::kNothing;
 }
@@ -288,8 +290,8 @@ void SequenceScheduler::Begin(Id id, const Admission& admission) {
     }
   }
   kv_.HoldHit(s.holding);
-  kv_.Take(admission.blocks, replica_.now());
   s.blocks = hit + admission.blocks;
+  kv_.Take(kv_.WithWindows(s.blocks) - hit, replica_.now());
   Register(s, s.computed + admission.tokens);
   members_.push_back({.id = id,
                       .request = s.request,

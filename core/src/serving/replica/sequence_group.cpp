@@ -9,10 +9,11 @@
 
 namespace servecast {
 
-// Whether drafts are the same number for all, and one block more is always enough.
+// Whether drafts are the same number for all, one block more is always enough, and no windows take
+// another.
 bool SequenceScheduler::MayGroup() const {
   const std::int64_t threshold = in_.engine.long_prefill_token_threshold;
-  return !rules_.varies && rules_.by_members.empty() && acceptance_.Draws() &&
+  return !rules_.varies && !in_.windows.any() && rules_.by_members.empty() && acceptance_.Draws() &&
          1 + rules_.most <= kv_.block_size() && (threshold == 0 || threshold >= 1 + rules_.most);
 }
 

@@ -32,7 +32,7 @@ void VllmScheduler::Schedule(Call& call) {
 // for two groups of decodes that a preemption brought together.
 bool VllmScheduler::GrantAll(Call& call) {
   std::int64_t budget = call.budget;
-  std::int64_t blocks = group_->due();
+  std::int64_t blocks = group_->due() + group_->windows_due();
   for (const SlotId id : prefills_) {
     Slot& slot = SlotAt(id);
     const std::int64_t left = budget - slot.decodes_before;
@@ -40,7 +40,7 @@ bool VllmScheduler::GrantAll(Call& call) {
     SERVECAST_CHECK(left >= 0, "no decode is left out for lack of budget");
     slot.chunk = ChunkOf(slot.known - slot.computed, left);
     budget -= slot.chunk;
-    blocks += kv_.BlocksFor(slot.computed + slot.chunk) - kv_.BlocksFor(slot.computed);
+    blocks += BlocksBetween(slot.computed, slot.computed + slot.chunk);
   }
   budget -= group_->size();
   if (budget < 0 && staged()) return false;
@@ -67,7 +67,7 @@ void VllmScheduler::GrantByPreempting(Call& call) {
       const std::int64_t computed = ComputedNow(slot);
       const std::int64_t tokens =
           slot.phase == Phase::kDecode ? 1 : ChunkOf(slot.known - slot.computed, call.budget);
-      const std::int64_t blocks = kv_.BlocksFor(computed + tokens) - kv_.BlocksFor(computed);
+      const std::int64_t blocks = BlocksBetween(computed, computed + tokens);
       while (blocks > Free() && !ended) {
         in_.recorder.BlocksRefused(1);
         if (CollectGarbage()) continue;
@@ -188,7 +188,8 @@ void VllmScheduler::Admit(Call& call) {
       call.plan.shape.transfer_blocks += hit_.stored;
       call.plan.transfer += kv_.TransferTime(loaded);
     }
-    kv_.Take(kv_.BlocksFor(slot.computed + slot.chunk) - hit_.blocks, replica_.now());
+    kv_.Take(kv_.WithWindows(kv_.BlocksFor(slot.computed + slot.chunk)) - hit_.blocks,
+             replica_.now());
     kv_.Register(slot.holding, request, slot.computed + slot.chunk);
     call.budget -= slot.chunk;
     prefills_.push_back(id);
@@ -216,8 +217,10 @@ BlockedBy VllmScheduler::HeadBlockedBy(std::int64_t free_blocks, std::int64_t bu
       remote || engine.scheduler_reserve_full_isl ? known : cached + std::min(wanted, budget);
   const std::int64_t watermark = running_ > 0 ? watermark_blocks_ : 0;
   std::int64_t needed = kv.BlocksFor(must_fit);
+  needed += kv.windows().Asked(needed, hit_.blocks);
   if (engine.admission_reserve > 0 && running_ > 0) {
-    const double reserve = engine.admission_reserve * static_cast<double>(kv.BlocksFor(known));
+    const double reserve =
+        engine.admission_reserve * static_cast<double>(kv.WithWindows(kv.BlocksFor(known)));
     needed = std::max(needed, static_cast<std::int64_t>(std::ceil(reserve)));
   }
   const std::int64_t blocks = needed - hit_.blocks + hit_.idle;

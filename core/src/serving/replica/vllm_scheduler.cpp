@@ -27,7 +27,9 @@ VllmScheduler::VllmScheduler(Replica& replica)
       static_cast<std::size_t>(std::min(in_.engine.max_num_seqs, in_.requests.size()));
   const std::size_t groups = in_.stages == nullptr ? 1 : in_.stages->size() + 1;
   groups_.reserve(groups);  // addresses hold
-  while (groups_.size() < groups) groups_.emplace_back(in_.engine.block_size, slots);
+  while (groups_.size() < groups) {
+    groups_.emplace_back(in_.engine.block_size, in_.windows, slots);
+  }
   group_ = groups_.data();
   for (std::size_t i = 1; i < groups; ++i) free_groups_.push_back(&groups_[i]);
   slots_.resize(slots);
@@ -218,8 +220,8 @@ const DecodeRun* VllmScheduler::RunOfDecodes() {
     run.blocked = BlockedBy::kSeats;
   }
   if (queue_.size() > 0) {
-    run.blocked =
-        HeadBlockedBy(Free() - group.due(), in_.engine.max_num_batched_tokens - group.size());
+    run.blocked = HeadBlockedBy(Free() - group.due() - group.windows_due(),
+                                in_.engine.max_num_batched_tokens - group.size());
     if (run.blocked == BlockedBy::kNothing) return nullptr;
     if (run.blocked == BlockedBy::kKvBlocks && garbage_.blocks > 0) return nullptr;
     // A cached block that no request holds costs a first chunk more than a lost one, and a whole
@@ -257,8 +259,8 @@ TimeNs VllmScheduler::QuietUntil() {
   const TimeNs now = replica_.now();
   const bool decodes_only = group_->size() > 0 && prefills_.empty() && endings_ == 0 &&
                             queue_.size() == 0 && incoming_.empty() && replica_.withheld().empty();
-  if (!decodes_only || staged() || garbage_.blocks > 0 || in_.latency.PreemptionWeight() != 0 ||
-      in_.inbox.NextEnqueue() != kNever) {
+  if (!decodes_only || staged() || in_.windows.any() || garbage_.blocks > 0 ||
+      in_.latency.PreemptionWeight() != 0 || in_.inbox.NextEnqueue() != kNever) {
     return now;
   }
   // What ends leaves at `time`.

@@ -133,6 +133,10 @@ class VllmScheduler final : public Scheduler {
   inline void CountHit(const Slot& slot, const KvTiers::Loaded& loaded);
   BlockedBy HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget);
   std::int64_t ChunkOf(std::int64_t tokens, std::int64_t budget) const;
+  // Of the pool, for the tokens of a request from `computed` on.
+  std::int64_t BlocksBetween(std::int64_t computed, std::int64_t tokens) const {
+    return kv_.WithWindows(kv_.BlocksFor(tokens)) - kv_.WithWindows(kv_.BlocksFor(computed));
+  }
   SlotId Victim() const;
   void Preempt(SlotId id, Call& call);
   void PauseUngranted();
