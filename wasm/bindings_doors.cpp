@@ -35,12 +35,11 @@ std::string ImportedJson(const std::string& text, const std::string& base) {
   JsonWriter out(false);
   out.BeginObject();
   out.Key("document"), out.Text(imported.document);
+  out.Key("warnings"), WriteTexts(imported.warnings, out);
   out.Key("kinds"), WriteTexts(imported.kinds, out);
   out.Key("taken"), WriteNotes(imported.taken, out);
   out.Key("ignored"), WriteNotes(imported.ignored, out);
-  std::vector<std::string> remarks = imported.warnings;
-  remarks.insert(remarks.end(), imported.remarks.begin(), imported.remarks.end());
-  out.Key("remarks"), WriteTexts(remarks, out);
+  out.Key("remarks"), WriteTexts(imported.remarks, out);
   out.Key("issues"), WriteIssues(imported.issues, out);
   out.EndObject();
   return out.Take();

@@ -150,11 +150,13 @@ export interface ImportNote {
 export interface ImportedText {
   /** Indented JSON; "" when nothing was understood. */
   readonly document: string;
+  /** What the answer depends on most and is not as the text has it: to be read first. */
+  readonly warnings: readonly string[];
   /** What was found. */
   readonly kinds: readonly string[];
   readonly taken: readonly ImportNote[];
   readonly ignored: readonly ImportNote[];
-  /** What the answer depends on most and is not as the text has it; then what was assumed, and what was measured. */
+  /** What was assumed, and what was measured. */
   readonly remarks: readonly string[];
   /** Of the document, or why there is none. */
   readonly issues: readonly Issue[];

@@ -22,8 +22,9 @@ function answer(module, name, ...words) {
 }
 
 /** As the command prints it, a line each. */
-const printed = ({ kinds, taken, ignored, remarks, issues }) =>
+const printed = ({ warnings, kinds, taken, ignored, remarks, issues }) =>
   [
+    ...warnings.map((warning) => `warning  ${warning}`),
     ...kinds.map((kind) => `found    ${kind}`),
     ...taken.map(({ what, why }) => `took     ${what}   (${why})`),
     ...ignored.map(({ what, why }) => `left out ${what}: ${why}`),

@@ -88,7 +88,7 @@ class ImportElement extends LitElement {
     return this.text.trim() === '' ? nothing : html`<p>Reading…</p>`;
   }
 
-  #said({ document, kinds, taken, ignored, remarks, issues }: ImportedText): TemplateResult {
+  #said({ document, warnings, kinds, taken, ignored, remarks, issues }: ImportedText): TemplateResult {
     const understood =
       document === ''
         ? html`<p><strong>Nothing was understood.</strong> Nothing changes.</p>`
@@ -96,7 +96,7 @@ class ImportElement extends LitElement {
     const problems = issues.map(
       ({ path, message }) => html`<li>${path === '' ? nothing : html`<b>${path}</b>: `}${sentence(message)}</li>`,
     );
-    return html`${understood}
+    return html`${understood}${warnings.map((warning) => html`<p><strong>${sentence(warning)}</strong></p>`)}
       ${issues.length > 0 ? html`<ul class="issues" aria-label="Issues">${problems}</ul>` : nothing}
       ${this.#list('Left out', ignored)}${this.#list('Taken', taken)}
       ${remarks.map((remark) => html`<p class="quiet-text">${sentence(remark)}</p>`)}`;
