@@ -58,9 +58,9 @@ constexpr Option kBenchOptions[] = {
     {"result-filename", kText, {}, kNoTime},
     {"disable-tqdm", kFlag, {}, kNoTime},
     {"trust-remote-code", kFlag, {}, kNoTime},
-    {"temperature", kNumber, {}, "what clients sample is not modelled"},
-    {"top-p", kNumber, {}, "what clients sample is not modelled"},
-    {"top-k", kCount, {}, "what clients sample is not modelled"},
+    {"temperature", kNumber, {}, ""},
+    {"top-p", kNumber, {}, ""},
+    {"top-k", kCount, {}, ""},
 };
 
 // "ttft:800" of "--goodput ttft:800 tpot:60": milliseconds.
@@ -139,6 +139,8 @@ void Read(const GivenOptions& given, Draft& draft) {
     traffic.concurrency = static_cast<std::int64_t>(*users);
   }
   TakeArrivals(traffic, "vllm bench serve", draft);
+  TakeSampling({given.Number("temperature"), given.Number("top-p"), given.Number("top-k")},
+               "vllm bench serve", draft);
   draft.Assume("workload.requests", 1000, "vllm bench serve's default");
   TakeLengthsOf(given, draft);
   std::vector<std::string> limits = given.positionals;

@@ -169,6 +169,10 @@ void Draft::TakeModelMember(std::string_view path, Json value, std::string_view 
   Take(path, std::move(value), from);
 }
 
+void Draft::TakeSampling(bool top_p, std::string_view from) {
+  if (!sampling_) sampling_ = {top_p, std::string(from)};
+}
+
 void Draft::TakeModelFigures(Json figures, std::string_view from) {
   if (!figures_.is_null() && figures_ != figures) {
     Remark(Format("the figures of {} take the place of those of an earlier file", from));

@@ -19,6 +19,13 @@ struct BenchTraffic {
   double burstiness = 1;
   std::optional<std::int64_t> concurrency;
 };
+// What the requests of vLLM's benchmark ask for; it sends temperature 0 where none is given, and
+// greedy requests are sampled by neither top-p nor top-k, whatever the model's files say.
+struct BenchSampling {
+  std::optional<double> temperature, top_p, top_k;
+};
+void TakeSampling(const BenchSampling& sampling, std::string_view from, Draft& draft);
+
 void TakeArrivals(const BenchTraffic& traffic, std::string_view from, Draft& draft);
 
 // "inf" is infinite; nullopt for what is no rate.
