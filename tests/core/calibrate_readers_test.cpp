@@ -209,12 +209,55 @@ TEST(CalibrationVerdict_, WithoutRuns_SaysThatItHoldsForNoLoad) {
   EXPECT_NE(verdict.detail.find("Nothing was held out"), std::string::npos) << verdict.detail;
 }
 
-MeasurementAdvice AdviceAfter(const Measurements& measured, std::int64_t slice) {
-  MeasurementDesign design(Server(), measured, "meta-llama/Llama-3.1-8B");
+// "TPOT within 7.3 % on what was fitted. Before: TPOT within 14 %": the most beside the most.
+TEST(CalibrationVerdict_, BeforeAndAfter_AreTheSameMeasure) {
+  const Measurements measured = Tables();
+  Result<Calibration> made = Calibrate(Server(), measured);
+  ASSERT_TRUE(made.ok());
+  for (CalibrationError& e : made.value().errors) {
+    e.before.median = 3, e.before.most = 41;
+    e.after.median = 2, e.after.most = 17;
+  }
+  const auto said = [&] {
+    const CalibrationVerdict verdict =
+        VerdictOf(made.value(), measured, OriginOf(Server(), measured, "2026-11-25"));
+    return verdict.sentence + " " + verdict.detail;
+  };
+  EXPECT_NE(said().find("within 17 % on what was fitted. Before: TPOT within 41 %."),
+            std::string::npos)
+      << said();
+  CalibrationError held_out = made.value().errors[0];
+  held_out.held_out = true;
+  made.value().errors.push_back(held_out);
+  EXPECT_NE(said().find("2 % off in the median on what was not. Before: TPOT within 41 %, 3 % off "
+                        "in the median on what was not."),
+            std::string::npos)
+      << said();
+}
+
+MeasurementAdvice AdviceAfter(const Measurements& measured, std::int64_t slice,
+                              const Scenario& scenario = Server()) {
+  MeasurementDesign design(scenario, measured, "meta-llama/Llama-3.1-8B");
   while (!design.Advance(slice)) {
   }
   EXPECT_TRUE(design.answer().ok());
   return design.answer().value();
+}
+
+// Behind one address each of several servers is to get as much as one would.
+TEST(MeasurementDesign_, OfSeveralReplicas_AsksForAsManyClientsOfEach) {
+  Scenario three = Server();
+  three.cluster.pools[0].replicas = 3;
+  const auto one = AdviceAfter({}, INT64_MAX).measurements;
+  const auto of_three = AdviceAfter({}, INT64_MAX, three).measurements;
+  const auto clients = [](const AdvisedMeasurement& m) {
+    const std::string option = "--max-concurrency ";
+    return std::stoi(m.command.substr(m.command.find(option) + option.size()));
+  };
+  ASSERT_EQ(one.size(), of_three.size());
+  for (std::size_t i = 0; i < one.size(); ++i) {
+    EXPECT_EQ(clients(of_three[i]), clients(one[i]) * (clients(one[i]) > 1 ? 3 : 1));
+  }
 }
 
 TEST(MeasurementDesign_, FromNothing_FiveRunsTellMostConstants) {

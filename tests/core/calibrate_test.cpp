@@ -187,6 +187,78 @@ TEST(Calibrate_, KnownServerWithNoise_IntervalsHoldItAsOftenAsTheyClaim) {
   }
 }
 
+// What clients see of several replicas is fitted through all of them, by the scenario's router.
+TEST(Calibrate_, RunsOfSeveralReplicas_AreThoseOfAllOfThem) {
+  constexpr double kEach = 6;
+  int replicas = 1;
+  for (const char* router : {"round_robin", "least_outstanding", "central_queue"}) {
+    ++replicas;
+    const std::vector<std::string> cluster = {Format("cluster.pools.0.replicas={}", replicas),
+                                              std::string("cluster.router.policy=") + router};
+    std::vector<std::string> slow = cluster;
+    slow.emplace_back("engine.step_overhead_us=3000");
+    std::vector<CalibrationPoint> points;
+    points.push_back(RunAt(kEach * replicas, 300));
+    // Of one server alone, as its own metrics have it.
+    CalibrationPoint one = RunAt(kEach, 100);
+    RunLoad load = *one.run;
+    load.one_server = true;
+    one.run = std::make_shared<const RunLoad>(std::move(load));
+    points.push_back(one);
+    const Measurements measured = MeasuredOn(Server(slow), std::move(points), 0, 1);
+    const auto made = Calibrate(Server(cluster), measured);
+    ASSERT_TRUE(made.ok()) << router;
+    for (const CalibrationError& e : made.value().errors) {
+      if (e.figure == Figure::kTtft) continue;  // may hang on what one run cannot tell
+      EXPECT_GT(e.before.most, 5) << router << " " << WordOf(e.figure);
+      EXPECT_LT(e.before.most, 60) << router << " " << WordOf(e.figure);
+      EXPECT_LT(e.after.most, 1.5) << router << " " << WordOf(e.figure);
+    }
+    for (const SeenRange& range : made.value().seen) {
+      if (range.name != std::string_view("rate_per_s")) continue;
+      EXPECT_NEAR(range.low, kEach, 1e-9);
+      EXPECT_NEAR(range.high, kEach, 1e-9);
+    }
+    EXPECT_EQ(made.value().replicas, replicas);
+  }
+}
+
+// Requests at temperature 0 pay no top-p, whatever the model's files ask for.
+TEST(PredictPoint_, OfGreedyRequests_HasNoTopP) {
+  CalibrationPoint point = RunAt(4, 50);
+  const auto tpot = [&point](const char* top_p) {
+    const auto values =
+        PredictPoint(ServerOf(Server({std::string("model.top_p_by_default=") + top_p})), point);
+    EXPECT_TRUE(values.ok());
+    return values.value()[1];
+  };
+  const double sampled = tpot("true"), plain = tpot("false");
+  EXPECT_GT(sampled, plain);
+  RunLoad load = *point.run;
+  load.greedy = true;
+  point.run = std::make_shared<const RunLoad>(std::move(load));
+  EXPECT_EQ(tpot("true"), plain);
+}
+
+// A prediction is what a report of the same run says.
+TEST(PredictPoint_, OfARun_IsTheMeansOfItsReport) {
+  const Scenario server = ServerOf(Server({"cluster.pools.0.replicas=2"}));
+  CalibrationPoint point = RunAt(9, 120);
+  const auto means = [&] { return PredictPoint(server, point).value(); };
+  const auto report =
+      RunRequests(server, point.run->draws[0], std::nullopt, ReportDetail::kRequests);
+  ASSERT_TRUE(report.ok());
+  EXPECT_NEAR(means()[0], report.value().ttft_ms.mean, 1e-9);
+  EXPECT_NEAR(means()[1], report.value().tpot_ms.mean, 1e-9);
+  EXPECT_NEAR(means()[2], report.value().e2e_ms.mean, 1e-9);
+  RunLoad load = *point.run;
+  load.from = 40, load.to = 90;
+  point.run = std::make_shared<const RunLoad>(std::move(load));
+  double sum = 0;
+  for (std::size_t i = 40; i < 90; ++i) sum += report.value().ColumnOf("e2e_ms")[i];
+  EXPECT_NEAR(means()[2], sum / 50, 1e-9);
+}
+
 TEST(Calibrate_, OneKindOfMeasurement_LeavesWhatItCannotTell) {
   std::vector<CalibrationPoint> points;
   for (const std::int64_t context : {1000, 8000, 32000}) points.push_back(Step(1, context));

@@ -246,6 +246,7 @@ TEST(Export, Traffic_ComesBackFromTheBenchmark) {
          {"arrivals", "prompt_tokens", "output_tokens", "prefix", "requests"}) {
       EXPECT_EQ(back["workload"][member], from["workload"][member]) << member;
     }
+    EXPECT_EQ(back["model"]["top_p_by_default"], from["model"]["top_p_by_default"]);
     EXPECT_EQ(back["slo"], from["slo"]);
     EXPECT_EQ(back["seed"], 5);
   }

@@ -515,6 +515,39 @@ TEST(Import, TrafficThatIsNotAsItsTextHasIt_IsAWarning) {
   EXPECT_EQ(zeros["workload"]["output_tokens"]["quantiles"][20][1], 1) << zeros;
 }
 
+// vllm bench serve asks for temperature 0 unless told otherwise, and no such request is sampled by
+// top-p: the model's files and the server's options do not count then, before or behind.
+TEST(Import, TemperatureOfABenchmark_SaysWhetherTopPCounts) {
+  const std::string server = "vllm serve Qwen/Qwen3-8B\n";
+  const std::string bench = "vllm bench serve --model Qwen/Qwen3-8B --random-input-len 9";
+  const std::string files = R"({"eos_token_id": 1, "top_k": 20, "top_p": 0.95})";
+  const std::string base =
+      R"({"schema": 1, "model": {"preset": "llama-3.1-8b"}, "hardware": {"preset": "h100-sxm"}, "workload": {"preset": "chat"}})";
+  const Json none;
+  const std::pair<std::string, Json> kAsked[] = {{"", false},
+                                                 {" --temperature 0", false},
+                                                 {" --temperature 0.0 --top-p 0.9", false},
+                                                 {" --temperature 0.7", none},
+                                                 {" --temperature 0.7 --top-k 5", true}};
+  for (const auto& asked : kAsked) {
+    const std::string& options = asked.first;
+    const Json& expected = asked.second;
+    const auto said = [&](const std::vector<ImportText>& texts) {
+      const Json document = JsonOf(Import(texts, base).document);
+      EXPECT_EQ(document["model"]["preset"], "qwen3-8b") << options;
+      return document["model"].value("top_p_by_default", none);
+    };
+    EXPECT_EQ(said({{"a", server + bench + options}}), expected) << options;
+    EXPECT_EQ(said({{"a", bench + options + "\n" + server}}), expected) << options;
+    const Json with_files = expected.is_null() ? Json(true) : expected;
+    EXPECT_EQ(said({{"a", bench + options}, {"b", files}}), with_files) << options;
+    EXPECT_EQ(said({{"b", files}, {"a", bench + options}}), with_files) << options;
+  }
+  const Imported result = Import(ImportFile("texts/bench-result.json"));
+  EXPECT_EQ(JsonOf(result.document)["model"]["top_p_by_default"], false);
+  EXPECT_TRUE(Says(result, "temperature 0 unless told")) << Listed(result);
+}
+
 TEST(Import, MetricsOfAServer_AreSettingsAndTraffic) {
   Expect(
       {"metrics.txt",

@@ -15,6 +15,9 @@ PEAKS = {
     "h200_sxm": (989.5, 4800),
     "l40s": (362.05, 864),
     "b200_sxm": (2250, 8000),
+    "b300_sxm": (2250, 8000),
+    "gb200": (2500, 8000),
+    "gb300": (2500, 8000),
 }
 CARDS = {"RTX4090": 1008, "RTXPRO6000": 1792}  # GB/s, of the profiles that LLMServingSim has
 # Bytes of a weight, and the peak as a multiple of that in 16 bits.

@@ -331,7 +331,8 @@ void Widen(const char* name, double value, std::vector<SeenRange>& seen) {
   }
 }
 
-std::vector<SeenRange> SeenIn(const std::vector<CalibrationPoint>& points) {
+// Loads are those of one replica, as each of the scenario's gets an equal share.
+std::vector<SeenRange> SeenIn(const std::vector<CalibrationPoint>& points, const Scenario& server) {
   std::vector<SeenRange> seen;
   for (const CalibrationPoint& point : points) {
     if (point.held_out) continue;
@@ -345,9 +346,10 @@ std::vector<SeenRange> SeenIn(const std::vector<CalibrationPoint>& points) {
         Widen("prompt_tokens", row.prompt_tokens, seen);
         Widen("output_tokens", row.output_tokens, seen);
       }
-      if (point.run->rate_per_s > 0) Widen("rate_per_s", point.run->rate_per_s, seen);
+      const auto replicas = static_cast<double>(ServerOfRun(server, *point.run).cluster.Replicas());
+      if (point.run->rate_per_s > 0) Widen("rate_per_s", point.run->rate_per_s / replicas, seen);
       if (point.run->concurrency) {
-        Widen("concurrency", static_cast<double>(*point.run->concurrency), seen);
+        Widen("concurrency", static_cast<double>(*point.run->concurrency) / replicas, seen);
       }
     }
   }
@@ -360,9 +362,10 @@ CalibrationRun::CalibrationRun(const Scenario& scenario, Measurements measuremen
     : server_(scenario), measurements_(std::move(measurements)) {
   Issues issues;
   if (scenario.cluster.pools.size() > 1) {
-    issues.push_back({"/cluster/pools", Format("found {} pools, allowed one: a calibration is of "
-                                               "one server",
-                                               scenario.cluster.pools.size())});
+    issues.push_back({"/cluster/pools",
+                      Format("found {} pools, allowed one: which of them took how long, no client "
+                             "can tell. Calibrate each pool with measurements of its own",
+                             scenario.cluster.pools.size())});
   }
   const std::string& backend = scenario.latency.backend;
   if (backend != "auto" && backend != "analytic" && backend != "operators" &&
@@ -372,7 +375,6 @@ CalibrationRun::CalibrationRun(const Scenario& scenario, Measurements measuremen
                              "parameters are fitted",
                              backend)});
   }
-  if (!server_.cluster.pools.empty()) server_.cluster.pools[0].replicas = 1;
   if (!issues.empty()) answer_ = std::move(issues);
 }
 
@@ -386,7 +388,8 @@ bool CalibrationRun::Advance(std::int64_t requests) {
       answer_ = std::move(made);
       return true;
     }
-    made.value().seen = SeenIn(measurements_.points);
+    made.value().seen = SeenIn(measurements_.points, server_);
+    made.value().replicas = server_.cluster.Replicas();
     fitted_ = std::move(made.value());
     return false;
   }

@@ -46,8 +46,8 @@ struct FittedParameter {
 
 // What the measurements cover; outside of it a calibration is a guess.
 struct SeenRange {
-  const char* name;  // "prompt_tokens", "batch", "context_tokens", "output_tokens", "rate_per_s",
-                     // "concurrency"
+  const char* name;  // "prompt_tokens", "batch", "context_tokens", "output_tokens"; "rate_per_s"
+                     // and "concurrency", of one replica
   double low = 0, high = 0;
 };
 
@@ -69,7 +69,8 @@ struct RunReplay {
 };
 
 struct Calibration {
-  LatencySpec latency;  // the model that was fitted, with its coefficients where it has some
+  LatencySpec latency;        // the model that was fitted, with its coefficients where it has some
+  std::int64_t replicas = 1;  // that took a run's requests together
   std::vector<FittedParameter> fitted;
   std::vector<UnknownParameter> unknown;  // all others
   std::vector<CalibrationError> errors;
@@ -79,9 +80,10 @@ struct Calibration {
   std::vector<std::string> warnings;  // first what cannot be told, then the measurements' own
 };
 
-// Fits to the points that are not held out what these can tell, and leaves the rest. Pure: the same
-// scenario and points give the same bits, in slices of any size. The answer's issues: a server that
-// cannot be simulated, several pools, no point to fit.
+// Fits to the points that are not held out what these can tell, and leaves the rest. Runs go
+// through all replicas of the scenario, by its router. Pure: the same scenario and points give the
+// same bits, in slices of any size. The answer's issues: a server that cannot be simulated, several
+// pools, no point to fit.
 //
 // A slice begins the fit anew with what is predicted already, and ends where a prediction is
 // missing: the algebra of some hundred servers is nothing beside one run.

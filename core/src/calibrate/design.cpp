@@ -35,6 +35,7 @@ CalibrationPoint PointOf(const Candidate& candidate) {
   RunLoad run;
   run.draws = DrawRuns(candidate.requests, 0, prompt, output, 1);
   run.concurrency = candidate.clients;
+  run.one_server = true;  // of several, each gets as much
   point.run = std::make_shared<const RunLoad>(std::move(run));
   point.figures = {{Figure::kTtft, 1}};
   if (candidate.output > 1) {
@@ -51,7 +52,9 @@ std::string Counted(std::int64_t n) {
              : digits.substr(0, digits.size() - 3) + "," + digits.substr(digits.size() - 3);
 }
 
-AdvisedMeasurement Worded(const Candidate& c, const std::string& model) {
+// Of all servers behind one address, where single requests stay single.
+AdvisedMeasurement Worded(Candidate c, std::int64_t servers, const std::string& model) {
+  if (c.clients > 1) c.clients *= servers, c.requests *= servers;
   AdvisedMeasurement advised;
   advised.command = Format(
       "vllm bench serve --model {} --dataset-name random --random-input-len {} "
@@ -105,7 +108,6 @@ MeasurementDesign::MeasurementDesign(const Scenario& scenario, Measurements meas
     : server_(ServerOf(scenario)),
       model_(model.empty() ? scenario.model.name : std::move(model)),
       measured_(std::move(measured)) {
-  if (!server_.cluster.pools.empty()) server_.cluster.pools[0].replicas = 1;
   if (server_.cluster.pools.size() > 1) {
     answer_ = Result<MeasurementAdvice>(Issue{"/cluster/pools", "found several, allowed one"});
   }
@@ -172,6 +174,9 @@ bool MeasurementDesign::Advance(std::int64_t requests) {
   };
   for (const CalibrationParameter& p : all) advice.expected.push_back({&p, {}, {}});
   halves(inverse, &MeasurementAdvice::Expected::now);
+  const PoolSpec& pool = server_.cluster.pools[0];
+  const std::int64_t servers =
+      std::max<std::int64_t>(1, pool.replicas / pool.attention_data_parallel);
   std::vector<bool> taken(points_.size(), false);
   while (advice.measurements.size() < kAdvisedMeasurements) {
     double best = 0;
@@ -190,7 +195,7 @@ bool MeasurementDesign::Advance(std::int64_t requests) {
     }
     if (chosen == points_.size()) break;
     taken[chosen] = true;
-    AdvisedMeasurement advised = Worded(kCandidates[chosen - candidates_from_], model_);
+    AdvisedMeasurement advised = Worded(kCandidates[chosen - candidates_from_], servers, model_);
     for (std::size_t i = 0; i < n; ++i) {
       constexpr double kNarrower = 0.6;
       const double before = inverse[i * n + i], after = best_inverse[i * n + i];

@@ -9,7 +9,10 @@ namespace servecast {
 namespace {
 
 constexpr int kMostIterations = 60;
-constexpr double kEnough = 1e-9;  // relative fall of the cost
+constexpr double kEnough = 1e-9;   // relative fall of the cost
+constexpr double kDamping = 1e-3;  // at first, and where derivatives were measured again
+// So many steps in a row that lead nowhere, until derivatives that were guessed are measured.
+constexpr int kMostGuessed = 2;
 // Of correlations, so that those of 1 can be inverted: standard deviations up to 1e6 times larger.
 constexpr double kRidge = 1e-12;
 
@@ -115,6 +118,30 @@ std::optional<std::vector<double>> Stepped(const LeastSquares& problem, const Le
   return at;
 }
 
+// Moves to `at`, with Broyden's guess of the derivatives there: the least change with which they
+// explain the step, coordinates in units of their `step`. It costs no call where measuring them
+// takes two a coordinate.
+void FollowStep(const LeastSquares& problem, const std::vector<double>& at,
+                std::vector<double> residuals, LeastSquaresFit& fit) {
+  Jacobian& j = fit.jacobian;
+  std::vector<double> move(at.size()), scaled(at.size());
+  double square = 0;
+  for (std::size_t i = 0; i < at.size(); ++i) {
+    move[i] = at[i] - fit.at[i];
+    scaled[i] = move[i] / (problem.step[i] * problem.step[i]);
+    square += move[i] * scaled[i];
+  }
+  for (std::size_t row = 0; row < j.rows && square > 0; ++row) {
+    double left = residuals[row] - fit.residuals[row];
+    for (std::size_t i = 0; i < at.size(); ++i) left -= j.At(row, i) * move[i];
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      j.values[row * j.columns + i] += left * scaled[i] / square;
+    }
+  }
+  fit.at = at;
+  fit.residuals = std::move(residuals);
+}
+
 }  // namespace
 
 std::optional<Jacobian> DerivativesAt(const LeastSquares& problem, const std::vector<double>& at) {
@@ -141,29 +168,35 @@ std::optional<LeastSquaresFit> FitLeastSquares(const LeastSquares& problem) {
   fit.at_bound.assign(fit.at.size(), false);
   if (!problem.residuals(fit.at, fit.residuals)) return std::nullopt;
   fit.cost = SumOfSquares(fit.residuals);
-  double damping = 1e-3;
+  double damping = kDamping;
   for (bool done = false; !done; ++fit.iterations) {
-    std::optional<Jacobian> derivatives = DerivativesAt(problem, fit.at);
-    if (!derivatives) return std::nullopt;
-    fit.jacobian = *std::move(derivatives);
+    const bool guessed = fit.jacobian.rows > 0;
+    if (!guessed) {
+      std::optional<Jacobian> derivatives = DerivativesAt(problem, fit.at);
+      if (!derivatives) return std::nullopt;
+      fit.jacobian = *std::move(derivatives);
+    }
     const std::vector<double> slopes = SlopesOf(fit);
     FindBounds(problem, slopes, fit);
-    done = true;
-    if (fit.iterations >= kMostIterations) break;
+    bool falls = false;
     // The damping grows until a step leads down; where none does, this is the lowest place.
-    for (; damping < 1e6; damping *= 5) {
+    for (int tries = 0; damping < 1e6 && fit.iterations < kMostIterations; damping *= 5) {
+      if (guessed && tries++ == kMostGuessed) break;
       const auto at = Stepped(problem, fit, slopes, damping);
       std::vector<double> residuals;
       if (!at || !problem.residuals(*at, residuals)) continue;
       const double cost = SumOfSquares(residuals);
       if (!(cost < fit.cost)) continue;
-      done = fit.cost - cost <= kEnough * fit.cost;
-      fit.at = *at;
-      fit.residuals = std::move(residuals);
+      falls = fit.cost - cost > kEnough * fit.cost;
+      FollowStep(problem, *at, std::move(residuals), fit);
       fit.cost = cost;
       damping = std::max(damping / 10, 1e-9);
       break;
     }
+    done = !falls && (!guessed || fit.iterations >= kMostIterations);
+    if (falls || done) continue;
+    damping = kDamping;
+    fit.jacobian = {};
   }
   return fit;
 }

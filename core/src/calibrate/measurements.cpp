@@ -93,6 +93,7 @@ void AddMeasurements(Measurements more, Measurements& all) {
   MergeName("engine", m.engine, s.engine, all.warnings);
   MergeName("version", m.engine_version, s.engine_version, all.warnings);
   MergeCount("tp", m.tensor_parallel, s.tensor_parallel, all.warnings);
+  MergeCount("replicas", m.replicas, s.replicas, all.warnings);
   MergeCount("max_num_seqs", m.max_num_seqs, s.max_num_seqs, all.warnings);
   MergeCount("max_num_batched_tokens", m.max_num_batched_tokens, s.max_num_batched_tokens,
              all.warnings);

@@ -44,6 +44,8 @@ struct RunLoad {
   std::optional<std::int64_t> concurrency;  // a closed loop: arrivals are its answers
   std::size_t from = 0, to = 0;             // rows that are compared; of a drawn one all
   double rate_per_s = 0;                    // 0: not by a rate
+  bool one_server = false;  // seen by one server, not by the clients of all replicas
+  bool greedy = false;  // requests ask for temperature 0: no top-p, whatever the model's files say
 };
 
 struct CalibrationPoint {
@@ -58,8 +60,8 @@ struct CalibrationPoint {
 // What a file says of its server, in its own words; "" and nothing where it does not.
 struct MeasuredServer {
   std::string model, gpu, engine, engine_version;
-  std::optional<std::int64_t> tensor_parallel, max_num_seqs, max_num_batched_tokens, kv_tokens,
-      block_size;
+  std::optional<std::int64_t> tensor_parallel, replicas, max_num_seqs, max_num_batched_tokens,
+      kv_tokens, block_size;
 };
 
 struct Measurements {

@@ -19,6 +19,10 @@ namespace servecast {
 // "analytic".
 Scenario ServerOf(Scenario scenario);
 
+// The servers that took the run's requests, as these ask for them: all replicas of the scenario, or
+// one server's, whose ranks of attention data parallelism are replicas here.
+Scenario ServerOfRun(Scenario server, const RunLoad& run);
+
 // All requests of the trace through the server: at their times, or by so many clients in a closed
 // loop. Issues: one does not end.
 Result<Report> RunRequests(Scenario server, const Trace& trace,

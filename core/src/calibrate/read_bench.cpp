@@ -235,6 +235,7 @@ void AddDetailed(JsonNumbers& in, Measurements& read) {
   run.draws = TracesOf(requests, load, starts);
   run.concurrency = load.concurrency;
   run.rate_per_s = load.rate_per_s;
+  run.greedy = true;  // unless told otherwise, of which no result says a word
   const std::size_t n = requests.size();
   const std::size_t fitted = n >= kHeldOutFrom ? n - n / 3 : n;
   for (const bool held_out : {false, true}) {
@@ -292,6 +293,7 @@ void AddSummary(JsonNumbers& in, Measurements& read) {
                        load.rate_per_s > 0 ? kBenchDraws : 1);
   run.concurrency = load.concurrency;
   run.rate_per_s = load.rate_per_s;
+  run.greedy = true;  // unless told otherwise, of which no result says a word
   point.run = std::make_shared<const RunLoad>(std::move(run));
   point.label = in.name();
   read.points.push_back(std::move(point));

@@ -198,6 +198,7 @@ class PrometheusReader {
   Result<Measurements> Run() {
     SummaryRun run;
     run.label = name_;
+    run.one_server = true;
     const auto seconds = static_cast<double>(*scrapes_[1].at_s - *scrapes_[0].at_s);
     const Histogram *first = Find(0, "e2e_request_latency_seconds"),
                     *last = Find(1, "e2e_request_latency_seconds");

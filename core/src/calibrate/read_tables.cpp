@@ -132,6 +132,7 @@ MeasuredServer ServerOfRow(MeasuredRow& row) {
   server.engine_version = row.Text({"engine_version"});
   const auto whole = [&row](ColumnNames columns) { return row.Whole(columns, {1, 1e9}); };
   server.tensor_parallel = whole({"tp", "tensor_parallel"});
+  server.replicas = whole({"replicas"});
   server.max_num_seqs = whole({"max_num_seqs"});
   server.max_num_batched_tokens = whole({"max_num_batched_tokens"});
   server.kv_tokens = whole({"kv_tokens"});
@@ -157,10 +158,11 @@ Result<Measurements> ReadTable(std::string_view text, const std::string& name) {
     if (!row.problem().empty()) issues.push_back({"", row.problem()});
     if (i == 0) read.server = server;
     const bool same = server.model == read.server.model && server.gpu == read.server.gpu &&
-                      server.tensor_parallel == read.server.tensor_parallel;
+                      server.tensor_parallel == read.server.tensor_parallel &&
+                      server.replicas == read.server.replicas;
     if (!same) {
       issues.push_back(
-          {label, "found another model, GPU or tp than row 1 has, allowed one server"});
+          {label, "found another model, GPU, tp or replicas than row 1 has, allowed one server"});
     }
   }
   if (!issues.empty()) return Bounded(std::move(issues));

@@ -138,6 +138,7 @@ Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenar
   scenario.workload = {};
   scenario.slo.clear();
   scenario.measure = {};
+  scenario.cluster.pools[0].replicas = 1;  // a trace of steps is of one engine
   scenario.workload.requests = static_cast<std::int64_t>(of_row.size());
   scenario.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
   scenario.workload.output_tokens.distribution = LengthDistribution::kTrace;
@@ -174,8 +175,8 @@ Result<std::vector<ReplayDistance>> CompareRun(const Scenario& server, const Run
   ClientTimes simulated;
   for (const Trace& trace : run.draws) {
     TokenGaps gaps(trace.rows.size(), run.from, run.to, run.seen.every);
-    const Result<Report> report =
-        RunRequests(server, trace, run.concurrency, ReportDetail::kRequests, &gaps);
+    const Result<Report> report = RunRequests(ServerOfRun(server, run), trace, run.concurrency,
+                                              ReportDetail::kRequests, &gaps);
     if (!report.ok()) return Issues(report.issues());
     const std::vector<double>& ttft = report.value().ColumnOf("ttft_ms");
     const std::vector<double>& e2e = report.value().ColumnOf("e2e_ms");

@@ -39,9 +39,10 @@ Result<std::string> ServerDocument(const MeasuredServer& server) {
   return ApplyOverrides(
       Format(
           R"({{"schema": 1, "model": {{"preset": "{}"}}, "hardware": {{"preset": "{}"}}, )"
-          R"("engine": {{"preset": "{}"}}, "cluster": {{"pools": [{{"tensor_parallel": {}}}]}}, )"
+          R"("engine": {{"preset": "{}"}}, "cluster": {{"pools": [{{"tensor_parallel": {}, "replicas": {}}}]}}, )"
           R"("workload": {{"requests": 1}}}})",
-          model, gpu, engine.preset, server.tensor_parallel.value_or(1)),
+          model, gpu, engine.preset, server.tensor_parallel.value_or(1),
+          server.replicas.value_or(1)),
       settings);
 }
 
@@ -67,6 +68,7 @@ std::vector<std::string> ServerMismatches(const MeasuredServer& server, const Sc
   };
   count("tensor_parallel", server.tensor_parallel,
         scenario.cluster.pools.empty() ? 1 : scenario.cluster.pools[0].tensor_parallel);
+  count("replicas", server.replicas, scenario.cluster.Replicas());
   count("max_num_seqs", server.max_num_seqs, scenario.engine.max_num_seqs);
   count("max_num_batched_tokens", server.max_num_batched_tokens,
         scenario.engine.max_num_batched_tokens);

@@ -30,6 +30,7 @@ Issues AddSummaryRun(const SummaryRun& run, Measurements& read) {
   const std::int64_t requests = std::max<std::int64_t>(1, std::llround(run.requests));
   const double rate = run.arrivals.rate_per_s;
   load.rate_per_s = rate;
+  load.one_server = run.one_server;
   if (rate <= 0) load.concurrency = run.arrivals.clients;
   const bool drawn = rate > 0 && !run.arrivals.even;
   load.draws = DrawRuns(requests, rate, run.prompt, run.output, drawn ? kSummaryDraws : 1);

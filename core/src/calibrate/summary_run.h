@@ -23,6 +23,7 @@ struct SummaryRun {
   double requests = 0;
   RunArrivals arrivals;
   RunLengths prompt, output;
+  bool one_server = false;  // as of RunLoad
   // Means, ms; nullopt: not measured.
   std::optional<double> ttft_ms, tpot_ms, e2e_ms;
 };

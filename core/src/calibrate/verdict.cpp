@@ -30,7 +30,7 @@ Load LoadSeen(const std::vector<CalibrationPoint>& points) {
   return load;
 }
 
-std::string LoadText(const Load& load) {
+std::string LoadText(const Load& load, std::int64_t replicas) {
   if (!load.runs) return "for single prompts and decode steps, not for load";
   std::string text;
   if (load.rate_per_s > 0) {
@@ -40,7 +40,8 @@ std::string LoadText(const Load& load) {
     text += Format("{}with up to {} client{} at a time", text.empty() ? "" : ", and ",
                    ShortNumber(load.clients), load.clients == 1 ? "" : "s");
   }
-  return text.empty() ? "for the arrivals that were measured" : text;
+  if (text.empty()) text = "for the arrivals that were measured";
+  return replicas > 1 ? Format("{} over {} replicas", text, replicas) : text;
 }
 
 // The one to go by: of runs before steps and prompts, TPOT before E2E before TTFT.
@@ -95,7 +96,7 @@ CalibrationVerdict VerdictOf(const Calibration& calibration, const Measurements&
   std::string text = Format("{} calibrate{} {} on {} {}",
                             measurements.found.size() == 1 ? "This file" : "These files",
                             measurements.found.size() == 1 ? "s" : "", Printable(origin.model),
-                            Printable(origin.gpu), LoadText(load));
+                            Printable(origin.gpu), LoadText(load, calibration.replicas));
   if (fitted != nullptr) {
     text += Format(": {} within {} on what was fitted", Title(fitted->figure),
                    PercentText(fitted->after.most));
@@ -112,7 +113,17 @@ CalibrationVerdict VerdictOf(const Calibration& calibration, const Measurements&
                   : off <= kGood && load.runs && held_out != nullptr && !limited
                       ? CalibrationState::kGood
                       : CalibrationState::kPartly;
-  if (judge != nullptr) verdict.detail = Format("Before: {}.", PercentText(judge->before.median));
+  // Each beside its like: the most with the most, the median with the median.
+  if (fitted != nullptr) {
+    verdict.detail =
+        Format("Before: {} within {}", Title(fitted->figure), PercentText(fitted->before.most));
+  }
+  if (held_out != nullptr) {
+    verdict.detail +=
+        Format("{}{} off in the median on what was not",
+               fitted != nullptr ? ", " : "Before: ", PercentText(held_out->before.median));
+  }
+  if (judge != nullptr) verdict.detail += ".";
   const auto add = [&verdict](std::string_view more) {
     verdict.detail += Format("{}{}", verdict.detail.empty() ? "" : " ", more);
   };

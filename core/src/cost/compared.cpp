@@ -91,7 +91,45 @@ std::string ChangedText(const Scenario& s) {
                 one ? "was" : "were");
 }
 
-// What the scenario has and `run` has not.
+// Features beside which runs of others still say something. All others make a kind: precision,
+// experts, attention, expert parallelism.
+constexpr std::string_view kBesides[] = {"launch options", "rules other than vLLM's",
+                                         "rules other than SGLang's", "pipeline stages",
+                                         "LoRA adapters"};
+
+bool IsKind(std::string_view feature) {
+  return std::find(std::begin(kBesides), std::end(kBesides), feature) == std::end(kBesides);
+}
+
+// Whether both are of one kind, and the scenario has all that `run` has.
+bool IsOfItsKind(const Scenario& s, const Compared& run) {
+  std::size_t shared = 0;
+  for (const std::string_view feature : ComparedFeatures(s)) {
+    const bool both = Has(run.with, feature);
+    if (!both && IsKind(feature)) return false;
+    shared += both ? 1 : 0;
+  }
+  return shared == 1 + static_cast<std::size_t>(std::count(run.with.begin(), run.with.end(), ','));
+}
+
+// "a dense model, FP8 weights, a 16-bit KV cache, full attention".
+std::string KindText(const Scenario& s) {
+  const std::vector<std::string_view> features = ComparedFeatures(s);
+  const auto has = [&features](std::string_view feature) {
+    return std::find(features.begin(), features.end(), feature) != features.end();
+  };
+  const bool experts = has("experts");
+  return Format("{}, {}, {}, {}{}", experts ? "a mixture of experts" : "a dense model", features[0],
+                has("an 8-bit KV cache") ? "an 8-bit KV cache" : "a KV cache at full precision",
+                has("latent attention")  ? "latent attention"
+                : has("sliding windows") ? "sliding windows"
+                                         : "full attention",
+                !experts                    ? ""
+                : has("expert parallelism") ? ", expert parallelism"
+                                            : ", no expert parallelism");
+}
+
+// What the scenario has beside its kind and `run` has not.
 std::vector<std::string> Missing(const Scenario& s, const Compared& run) {
   std::vector<std::string> missing;
   for (const std::string_view feature : ComparedFeatures(s)) {
@@ -127,7 +165,9 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
       sglang ? "rules other than SGLang's" : "rules other than vLLM's");
   add(pool.pipeline_parallel > 1, "pipeline stages");
   add(e.max_loras > 0, "LoRA adapters");
-  add(e.enable_expert_parallel || pool.attention_data_parallel > 1, "expert parallelism");
+  const bool experts = m.num_local_experts > 0;
+  add((experts && e.enable_expert_parallel) || pool.attention_data_parallel > 1,
+      "expert parallelism");
   return features;
 }
 
@@ -142,12 +182,11 @@ std::string FeaturesText(const Scenario& s) {
 
 namespace {
 
-// The first of the rows that lack least of what the scenario has.
+// Of the rows of the scenario's kind the first that lacks least of what else it has.
 struct Nearest {
   const Compared* run = nullptr;
   std::vector<std::string> missing;
-  bool of_gpu = false;        // some server with this GPU was measured
-  bool gpu_is_known = false;  // and some was not far off
+  bool of_gpu = false, of_engine = false;  // some server with this GPU was measured; and engine
 };
 
 bool IsBad(const Compared& run) { return run.errors[0].median > kKnownBad; }
@@ -157,8 +196,9 @@ Nearest NearestOf(const Scenario& s, std::string_view model) {
   for (const Compared& run : ComparedRuns()) {
     if (run.model != model || run.gpu != s.hardware.compared_as) continue;
     found.of_gpu = true;
-    found.gpu_is_known = found.gpu_is_known || !IsBad(run);
     if (run.engine != s.engine.compared_as) continue;
+    found.of_engine = true;
+    if (!IsOfItsKind(s, run)) continue;
     std::vector<std::string> lacks = Missing(s, run);
     if (found.run != nullptr && lacks.size() >= found.missing.size()) continue;
     found.run = &run;
@@ -266,10 +306,15 @@ std::string CalibratedText(const Compared& run, const LeftOut& fitted) {
 
 std::string KnownError(const Scenario& s, std::string_view model) {
   const Nearest nearest = NearestOf(s, model);
+  if (!nearest.of_gpu) return "No server with this GPU was measured, so the error is not known.";
+  if (!nearest.of_engine) {
+    return "No server with this engine was measured on this GPU, so the error is not known.";
+  }
   if (nearest.run == nullptr) {
-    return nearest.of_gpu
-               ? "No server with this engine was measured on this GPU, so the error is not known."
-               : "No server with this GPU was measured, so the error is not known.";
+    return Format(
+        "No server of this kind was measured with this GPU and engine, so the error is not known: "
+        "{}.",
+        KindText(s));
   }
   const std::string runs = RunsText(*nearest.run);
   const std::string errors = ErrorsText(*nearest.run) + ChangedText(s);
@@ -284,14 +329,11 @@ Evidence EvidenceOf(const Scenario& s, std::string_view model) {
   const Nearest nearest = NearestOf(s, model);
   const bool like = nearest.run != nullptr && nearest.missing.empty();
   e.warnings = WarningsOf(s, like ? nearest.run->runs : 0);
-  if ((like && IsBad(*nearest.run)) || (nearest.of_gpu && !nearest.gpu_is_known)) {
-    const Compared* bad = nearest.run;
-    for (const Compared& run : ComparedRuns()) {
-      if (bad == nullptr && run.model == model && run.gpu == s.hardware.compared_as) bad = &run;
-    }
+  // What is near enough to be named is near enough to refuse.
+  if (nearest.run != nullptr && IsBad(*nearest.run)) {
     e.of = EvidenceClass::kKnownBad;
-    e.bad = BadText(*bad);
-    PutErrors(*bad, nullptr, e);
+    e.bad = BadText(*nearest.run);
+    PutErrors(*nearest.run, nullptr, e);
     return e;
   }
   if (!like || !ChangedText(s).empty() || !e.warnings.empty()) return e;

@@ -50,7 +50,8 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& scenario);
 std::string FeaturesText(const Scenario& scenario);
 
 // In whole sentences: the error of the first runs of `model` that are like the scenario, what was
-// changed since, or what was never measured.
+// changed since, or what was never measured. A row speaks for scenarios of its own kind alone:
+// precision of weights and KV, experts or none, attention, expert parallelism.
 std::string KnownError(const Scenario& scenario, std::string_view model);
 
 // The same as a class, with the error to show. Its sentence is the known error's, or, of runs that

@@ -61,6 +61,8 @@ class Bench {
     Add("--num-prompts", Format("{}", w_.requests));
     Add("--seed", Format("{}", job_.scenario().seed));
     words_.emplace_back("--ignore-eos");
+    // It asks for temperature 0 unless told otherwise, and then nothing is sampled by top-p.
+    if (job_.scenario().model.top_p_by_default) Add("--temperature", "1");
     Targets();
     Add("--percentile-metrics", "ttft,tpot,itl,e2el");
     Add("--metric-percentiles", "50,90,99");

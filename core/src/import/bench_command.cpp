@@ -60,9 +60,9 @@ constexpr Option kBenchOptions[] = {
     {"disable-tqdm", kFlag, {}, kNoTime},
     {"trust-remote-code", kFlag, {}, kNoTime},
     {"metadata", kWords, {}, kNoTime},
-    {"temperature", kNumber, {}, "what clients sample is not modelled"},
-    {"top-p", kNumber, {}, "what clients sample is not modelled"},
-    {"top-k", kCount, {}, "what clients sample is not modelled"},
+    {"temperature", kNumber, {}, ""},
+    {"top-p", kNumber, {}, ""},
+    {"top-k", kCount, {}, ""},
 };
 
 // "ttft:800" of "--goodput ttft:800 tpot:60": milliseconds.
@@ -147,6 +147,8 @@ void Read(GivenOptions given, Draft& draft) {
   }
   const auto from = given.Number("ramp-up-start-rps"), to = given.Number("ramp-up-end-rps");
   if (from && to) traffic.ramp = Ramp{*from, *to, given.Text("ramp-up-strategy") == "exponential"};
+  TakeSampling({given.Number("temperature"), given.Number("top-p"), given.Number("top-k")},
+               "vllm bench serve", draft);
   draft.Assume("workload.requests", 1000, "vllm bench serve's default");
   TakeArrivals(traffic, "vllm bench serve", draft);
   TakeLengthsOf(given, draft);

@@ -115,6 +115,7 @@ void ReadBenchResult(const ImportSource& source, Draft& draft) {
   }
   TakeResultLengths(json, completed, draft);
   TakeResultArrivals(json, completed, draft);
+  TakeSampling({}, "vllm bench serve", draft);
   RemarkMeasured(json, draft);
 }
 

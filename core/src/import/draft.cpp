@@ -195,6 +195,10 @@ void Draft::TakeModelKvCache(std::string_view type, std::string_view from) {
   model_kv_from_ = std::string(from) + (text_.empty() ? "" : " of " + text_);
 }
 
+void Draft::TakeSampling(bool top_p, std::string_view from) {
+  if (!sampling_) sampling_ = {top_p, std::string(from)};
+}
+
 void Draft::TakeModelFigures(Json figures, std::string_view from) {
   if (!figures_.is_null() && figures_ != figures) {
     Remark(Format("the figures of {} take the place of those of an earlier file", from));

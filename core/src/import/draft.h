@@ -58,6 +58,9 @@ class Draft {
   // model, whose files may say it.
   void TakeKvCache(std::string_view type, std::string_view from);
   void TakeModelKvCache(std::string_view type, std::string_view from);
+  // Whether clients' requests are sampled by top-p or top-k: they overrule what servers and the
+  // model's files say, whichever comes first.
+  void TakeSampling(bool top_p, std::string_view from);
   // A GPU by what its maker or a cloud calls it.
   void TakeGpu(std::string_view name, std::string_view from);
   // So many of them are in the machine that a text describes.
@@ -108,6 +111,7 @@ class Draft {
   std::size_t servers_ = 0;  // of this text
   std::string model_name_, model_from_, unknown_gpu_, gpu_of_base_, model_kv_, model_kv_from_;
   nlohmann::json figures_;
+  std::optional<std::pair<bool, std::string>> sampling_;
   struct Links {
     bool through_host = false;
     std::string from;

@@ -69,6 +69,7 @@ const Json* Draft::Preset(std::string_view kind, std::string_view id) {
 
 // Figures are a preset's where they are the same: it has a name, and what else its files say.
 void Draft::SettleModel() {
+  if (sampling_) Put("model.top_p_by_default", sampling_->first, sampling_->second, false);
   Json& model = said_["model"];
   if (!model.is_object()) model = Json::object();
   Json members = std::exchange(model, Json::object());
@@ -88,8 +89,9 @@ void Draft::SettleModel() {
       if (!model_name_.empty()) model["name"] = model_name_;
       if (!members.contains("top_p_by_default")) {
         Remark(
-            "whether servers sample by top-p is assumed of its family: its generation_config.json "
-            "says it");
+            "whether servers sample by top-p (model.top_p_by_default) is assumed of its family, "
+            "and "
+            "may add a fifth to TPOT: its generation_config.json says it");
       }
     }
   } else if (!named.empty()) {

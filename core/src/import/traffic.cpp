@@ -97,6 +97,18 @@ void TakeArrivals(const BenchTraffic& traffic, std::string_view from, Draft& dra
   draft.Take("workload.arrivals", std::move(arrivals), from);
 }
 
+// vllm/benchmarks/serve.py: 'if "temperature" not in sampling_params:
+// sampling_params["temperature"] = 0.0  # Default to greedy decoding', in versions of late 2025.
+void TakeSampling(const BenchSampling& sampling, std::string_view from, Draft& draft) {
+  const double temperature = sampling.temperature.value_or(0);
+  if (temperature == 0) {
+    draft.TakeSampling(false, sampling.temperature ? "--temperature 0"
+                                                   : Format("{}: temperature 0 unless told", from));
+  } else if (sampling.top_p.value_or(1) < 1 || sampling.top_k.value_or(0) > 0) {
+    draft.TakeSampling(true, "--top-p and --top-k");
+  }
+}
+
 Json FixedLength(double tokens) { return {{"distribution", "fixed"}, {"value", Tokens(tokens)}}; }
 
 Json LengthAround(double mean, double share) {

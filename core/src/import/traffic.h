@@ -26,6 +26,13 @@ struct BenchTraffic {
   std::optional<std::int64_t> concurrency;
   std::optional<Ramp> ramp;
 };
+// What the requests of vLLM's benchmark ask for; it sends temperature 0 where none is given, and
+// greedy requests are sampled by neither top-p nor top-k, whatever the model's files say.
+struct BenchSampling {
+  std::optional<double> temperature, top_p, top_k;
+};
+void TakeSampling(const BenchSampling& sampling, std::string_view from, Draft& draft);
+
 // What is said of workload.requests before counts for a ramp.
 void TakeArrivals(const BenchTraffic& traffic, std::string_view from, Draft& draft);
 

@@ -133,7 +133,7 @@ Json PresetList(const char* kind) {
     const Json* file = FindPreset(of.kind, id);
     Json entry =
         file != nullptr ? *file : Json{{"name", std::string(of.name)}, {"description", ""}};
-    for (const char* ours : {"like", "measured_with"}) entry.erase(ours);
+    for (const char* ours : {"like", "measured_with", "peak"}) entry.erase(ours);
     if (file != nullptr) entry["document"] = *FindPresetDocument(kind, id);
     if (of.kind != kind) entry["group"] = kMeasuredGroup;
     entry["id"] = std::string(id);

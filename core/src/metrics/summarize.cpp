@@ -532,6 +532,27 @@ class Summary {
     }
   }
 
+  // Measured decodes say nothing of a run whose steps are mostly the arithmetic of prompts.
+  void DoubtPrompts() {
+    const Recorder& recorder = run_.recorder;
+    Evidence& e = report_.latency_model.evidence;
+    const bool arithmetic = recorder.bound_ns(StepBound::kCompute) * 2 > recorder.busy_ns();
+    const bool of_decodes = std::all_of(e.errors.begin(), e.errors.end(),
+                                        [](const auto& error) { return error.figure == "tpot"; });
+    if (e.errors.empty() || !of_decodes || !arithmetic) return;
+    if (run_.counts.prefill_tokens < recorder.output_tokens()) return;
+    if (e.of == EvidenceClass::kKnownBad) return;
+    e.of = EvidenceClass::kUntested;
+    e.errors.clear();
+    e.rows = 0;
+    e.left_out = false;
+    constexpr const char* kDoubt =
+        " Prompts take most of this run's steps, and times of prompts were not measured, so the "
+        "error is not known.";
+    e.sentence += kDoubt;
+    report_.latency_model.known_error += kDoubt;
+  }
+
   void Slos() {
     for (SloResult& result : report_.slo) PutMargin(result);
   }
@@ -553,6 +574,7 @@ class Summary {
     r.kv_offload = run_.kv_offload;
     r.replicas = run_.replicas;
     r.latency_model = run_.label;
+    DoubtPrompts();
     const bool traced = run_.scenario.workload.arrivals.process == ArrivalProcess::kTrace;
     r.workload_source = traced ? "trace" : "synthetic";
     r.workload_name = traced ? run_.trace_name : run_.scenario.workload.name;
