@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "cost/all_reduce.h"
+#include "cost/model_cost.h"
 #include "cost/nodes.h"
 #include "metrics/words.h"
 #include "workload/adapters.h"
@@ -84,9 +85,11 @@ void KvBlocks(Scenario& s, double factor, const Report& report) {
   for (std::size_t p = 0; p < s.cluster.pools.size(); ++p) {
     PoolSpec& pool = s.cluster.pools[p];
     if (!pool.engine) pool.engine = s.engine;
-    const std::int64_t tokens = p < report.pools.size() ? report.pools[p].kv_tokens : 0;
-    if (tokens > 0) {
-      pool.engine->num_gpu_blocks_override = Times(tokens / pool.engine->block_size, factor) + 1;
+    Scenario alone = s;
+    alone.UsePool(p);
+    const Result<ModelCost> cost = ComputeModelCost(alone);
+    if (cost.ok()) {
+      pool.engine->num_gpu_blocks_override = Times(cost.value().usable_blocks, factor) + 1;
     }
   }
 }
