@@ -118,13 +118,7 @@ struct Experiment::State {
     if (reading.steady && !ReplaysTrace(scenario)) {
       first_until = runs[0].last_offered - runs[0].usual_e2e;
       lives = LivesOf(scenario, ServedSeconds(report, scenario.cluster, runs[0].mean_e2e_s));
-      // Conversations that begin and end alone take more steps a request than when all are there.
-      if (lives.seconds > 0 && lives.requests > 0 && HasRate(scenario.workload.arrivals.process)) {
-        const double steps = static_cast<double>(report.steps) / report.simulated_s *
-                             static_cast<double>(first_length) * lives.seconds / lives.requests;
-        first_work =
-            SetUp() + first_length + std::min(report.steps, static_cast<std::int64_t>(steps) + 1);
-      }
+      PriceConversations(report);
     }
     // All come at once, or to clients that are fewer: none comes into a system at work.
     if (reading.steady && runs[0].last_offered <= 0 && lives.seconds <= 0) {
@@ -144,6 +138,19 @@ struct Experiment::State {
         first_length / (first_work - SetUp());
     const std::int64_t to = std::min({Shortest(), allowed, kMaxRequests});
     if (reading.steady && length < to) Lengthen(to);
+  }
+
+  // A first run of conversations that begin and end alone takes more steps a request than one with
+  // all of them. Where runs cannot be that long, what it took stands.
+  void PriceConversations(const Report& report) {
+    if (lives.seconds <= 0 || !HasRate(scenario.workload.arrivals.process)) return;
+    const auto requests = static_cast<double>(first_length);
+    const double steps = static_cast<double>(report.steps) / report.simulated_s * requests *
+                         lives.seconds / lives.requests;
+    const double price = requests + std::min(steps, static_cast<double>(report.steps));
+    const double affords = static_cast<double>(options.most_work) / kRuns * requests / price;
+    if (affords < kFewestLives * lives.requests) return;
+    first_work = SetUp() + static_cast<std::int64_t>(price);
   }
 
   // Requests of a run whose length is ours to choose.
