@@ -126,9 +126,11 @@ TEST(Plan, TargetThatNoLoadKeeps_IsSaid) {
   EXPECT_EQ(answer.binding, 0u);
 }
 
+// Lengths that vary, or clients stay in step for ever and how they began decides.
 TEST(Plan, ClosedLoop_IsANumberOfClients) {
   const std::string document =
       Changed({R"(slo=[{"metric":"tpot","percentile":50,"limit_ms":10}])",
+               R"(workload.output_tokens={"distribution":"uniform","min":5,"max":60})",
                R"(workload.arrivals={"process":"closed_loop","concurrency":4})"});
   const PlanAnswer answer = Planned(document);
   ASSERT_EQ(answer.outcome, PlanOutcome::kFound);

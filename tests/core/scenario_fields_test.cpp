@@ -313,7 +313,7 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
       {{"workload.classes.0.name="}, "/workload/classes/0/name", "found \"\", allowed a name"},
       {{"engine.compat=blis", "engine.kv_offload.cpu_gib=1", "engine.kv_offload.disk_gib=2.5"},
        "/engine/kv_offload/disk_gib",
-       "found 2.5, allowed 0 with BLIS's rules in engine.compat"},
+       "found 2.5, allowed 0 with engine.compat"},
       {{"workload.classes.0.share=2"}, "/workload/classes/0/name", "missing"},
       {{"scheduler.age_weight_per_s=2"},
        "/scheduler/age_weight_per_s",
@@ -517,7 +517,8 @@ TEST(Presets, OfMeasuredServers_AreAsGoodAsTheOthers) {
   EXPECT_EQ(s.model.num_hidden_layers, 32);
   EXPECT_EQ(s.hardware.memory_bandwidth_gb_s, 600);
   const Scenario like = Parsed(Changed({"hardware.preset=l40s"}));
-  EXPECT_EQ(s.hardware.compute_efficiency, like.hardware.compute_efficiency) << "what it says not";
+  EXPECT_EQ(s.hardware.bandwidth_efficiency, like.hardware.bandwidth_efficiency)
+      << "what it says not";
   EXPECT_EQ(s.canonical_text, Parsed(s.canonical_text).canonical_text);
   EXPECT_EQ(s.content_hash, Parsed(s.resolved_text).content_hash);
   const Issues near = IssuesOf(Changed({"model.preset=falcon-7"}));

@@ -311,7 +311,7 @@ TEST(Training_, SeveralConfigurations_EachIsLeftOutOnce) {
 
 TEST(Training_, Blackbox_StepsAreLinearInTokens) {
   const Scenario truth = PhysicsServer(
-      {R"(latency={"backend": "blackbox", "alpha": [1500000, 2000, 0], "beta": [5000000, 30000, 60000]})",
+      {R"(latency={"backend": "blackbox", "alpha": [15000, 20, 0], "beta": [5000000, 30000, 60000]})",
        "workload.requests=60"});
   std::vector<TracedServer> servers;
   servers.push_back({Traced(truth), Unknown(truth)});
@@ -320,7 +320,7 @@ TEST(Training_, Blackbox_StepsAreLinearInTokens) {
   const auto training = Train(servers, options);
   ASSERT_TRUE(training.ok());
   ExpectNear(training.value().beta, {5e6, 3e4, 6e4}, 1e-6);
-  ExpectNear(training.value().alpha, {1.5e6, 2e3}, 1e-6);
+  ExpectNear(training.value().alpha, {1.5e4, 20}, 1e-6);
 }
 
 TEST(Training_, Pack_IsAPackAndACoefficientFile) {

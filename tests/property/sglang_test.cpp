@@ -237,7 +237,7 @@ Report Ran(const std::vector<std::string>& set, Trace trace) {
   trace.hash = 1;
   const auto text = ApplyOverrides(
       R"({"schema": 1, "model": {"preset": "llama-3.1-8b"}, "hardware": {"preset": "h100-sxm"},
-          "engine": {"host_stalls_per_s": 0},
+          "engine": {"host_stalls_per_s": 0, "prompt_token_overhead_us": 0},
           "workload": {"arrivals": {"process": "trace"}, "prompt_tokens": {"distribution": "trace"},
                        "output_tokens": {"distribution": "trace"}}})",
       set);
@@ -249,10 +249,10 @@ Report Ran(const std::vector<std::string>& set, Trace trace) {
 }
 
 // Pools of SGLang and of vLLM behind one router: each replica does with its requests what it does
-// alone, a server of its kind.
+// alone, a server of its kind. (Prompts take no time before the router, whose servers all share.)
 TEST(SglangScenario, PoolsBesideVllms_DoWhatEachAloneDoes) {
   const std::string sglang =
-      R"("engine":{"preset":"sglang","num_gpu_blocks_override":20001,"host_stalls_per_s":0})";
+      R"("engine":{"preset":"sglang","num_gpu_blocks_override":20001,"host_stalls_per_s":0,"prompt_token_overhead_us":0})";
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     const Trace trace = RowsOf(seed);
     const std::string router = seed % 2 == 0 ? "round_robin" : "least_outstanding";

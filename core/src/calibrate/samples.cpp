@@ -245,13 +245,17 @@ class SampleMaker {
   void MakeRequests() {
     std::vector<TimeNs> queued, taken, left;  // of the queue; of the batch
     for (const TracedJourney& j : trace_.journeys) {
+      if (j.arrived >= 0 && j.queued >= j.arrived) {
+        arrived_.push_back(j.arrived);
+        entered_.push_back(j.queued);
+      }
       if (j.queued >= 0) queued.push_back(j.queued);
       if (j.scheduled >= 0) taken.push_back(FormedOf(j.scheduled_step, j.scheduled));
       if (j.finished >= 0) left.push_back(j.finished);
       queued.insert(queued.end(), j.preempted.begin(), j.preempted.end());
       taken.insert(taken.end(), j.resumed.begin(), j.resumed.end());
     }
-    for (std::vector<TimeNs>* times : {&queued, &taken, &left}) {
+    for (std::vector<TimeNs>* times : {&queued, &taken, &left, &arrived_, &entered_}) {
       std::sort(times->begin(), times->end());
     }
     const bool one_clock = OneClock(queued);
@@ -313,6 +317,7 @@ class SampleMaker {
     const bool empty = CountBy(queued, j.arrived) - Resumed(j.arrived) <= CountBy(left, j.arrived);
     AddRequest(j, i, waiting, empty && trace_.steps[i - 1].end <= j.arrived,
                static_cast<double>(j.queued - j.arrived) * 1e-3, out_.alpha);
+    out_.alpha.back().behind = CountBy(arrived_, j.arrived) - 1 > CountBy(entered_, j.arrived);
   }
 
   // Preempted requests were queued twice.
@@ -352,6 +357,7 @@ class SampleMaker {
   std::int64_t gaps_ = 0;
   std::vector<std::array<double, kGammas.size()>> averages_;
   std::vector<TimeNs> preempted_;
+  std::vector<TimeNs> arrived_, entered_;  // of requests that came to the queue
   TrainingSamples out_;
 };
 

@@ -26,7 +26,8 @@ struct TrainingSample {
   // What errors are told by.
   double batch = 0, context = 0, waiting = 0, running = 0, utilization = 0, kv_usage = 0;
   double tokens = 0, prefill_tokens = 0, preemption = 0;
-  double prompt = 0;  // tokens, of a request
+  double prompt = 0;    // tokens, of a request
+  bool behind = false;  // a request that came while another was on its way to the queue
 };
 
 // Of one configuration, in order of time.

@@ -395,6 +395,11 @@ void MakeBlackbox(TrainingSamples& samples) {
   for (TrainingSample& s : samples.beta) {
     s.features = {1, s.prefill_tokens, s.tokens - s.prefill_tokens};
   }
+  // Where another is taken up a request waits for it, which is no time of its own.
+  const auto behind = [](const TrainingSample& s) { return s.behind; };
+  if (!std::all_of(samples.alpha.begin(), samples.alpha.end(), behind)) {
+    std::erase_if(samples.alpha, behind);
+  }
   for (TrainingSample& s : samples.alpha) s.features = {1, s.prompt};
   samples.wait.clear();
 }
