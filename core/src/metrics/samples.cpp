@@ -129,15 +129,18 @@ void SortValues(std::vector<double>& values) {
   const std::uint64_t low = bits_of(*least);
   int shift = 0;
   while ((bits_of(*most) - low) >> shift >= values.size() / 4) ++shift;
-  std::vector<std::uint32_t> ends(((bits_of(*most) - low) >> shift) + 1, 0);
-  for (const double v : values) ++ends[(bits_of(v) - low) >> shift];
+  const auto bucket = [&](double v) {
+    return static_cast<std::size_t>((bits_of(v) - low) >> shift);
+  };
+  std::vector<std::uint32_t> ends(bucket(*most) + 1, 0);
+  for (const double v : values) ++ends[bucket(v)];
   std::uint32_t sum = 0;
   for (std::uint32_t& end : ends) {
     sum += end;
     end = sum - end;  // its first place, until it is filled
   }
   std::vector<double> sorted(values.size());
-  for (const double v : values) sorted[ends[(bits_of(v) - low) >> shift]++] = v;
+  for (const double v : values) sorted[ends[bucket(v)]++] = v;
   auto begin = sorted.begin();
   for (const std::uint32_t end : ends) {
     std::sort(begin, sorted.begin() + static_cast<std::ptrdiff_t>(end));
