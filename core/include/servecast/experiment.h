@@ -70,8 +70,8 @@ class Experiment {
 
   // By falling gain; empty until finished, and where not asked for.
   const std::vector<Relief>& Reliefs() const;
-  // Of the complete requests that count, of all runs; empty until finished, if options.blames is not set, and
-  // by other rules than vLLM's.
+  // Of the complete requests that count, of all runs; empty until finished, if options.blames is
+  // not set, and by other rules than vLLM's.
   std::vector<Blame> Blames() const;
 
  private:

@@ -85,13 +85,12 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
        });
   DescribeProfile(v, a, base);
   when({"closed_loop"}, a.process == ArrivalProcess::kClosedLoop, [](ArrivalFields& g) {
-    g.Add(
-        {.name = "concurrency",
-         .unit = "clients",
-         .min = 1,
-         .max = static_cast<double>(kMaxRequests),
-         .help = "number of clients, each with one request (or session) at a time"},
-        &ArrivalSpec::concurrency);
+    g.Add({.name = "concurrency",
+           .unit = "clients",
+           .min = 1,
+           .max = static_cast<double>(kMaxRequests),
+           .help = "number of clients, each with one request (or session) at a time"},
+          &ArrivalSpec::concurrency);
     g.Add({.name = "think_time_s",
            .unit = "s",
            .min = 0,
