@@ -90,7 +90,7 @@ export async function openPage(browser, { tour = false, ...options } = {}) {
   });
   const page = await context.newPage();
   // Others run beside it: a wait ends when it has what it waits for.
-  page.setDefaultTimeout(90_000);
+  page.setDefaultTimeout(300_000);
   if (!tour) await page.addInitScript(dismissTour);
   const problems = [];
   const blocked = /registration blocked by Playwright/;
@@ -104,7 +104,7 @@ export async function openPage(browser, { tour = false, ...options } = {}) {
 }
 
 /** Asked twenty times a second: to ask at every frame, as Playwright does, makes the browser draw one. */
-const seldom = { timeout: 90_000, polling: 50 };
+const seldom = { timeout: 300_000, polling: 50 };
 
 /** The sentence of the answer to what the form says now: an edit is heard of a moment before the page shows it. */
 export async function verdict(page) {
