@@ -11,7 +11,7 @@ await task('calibrate: opened by its key, the link holds it, and back', async (p
   assert.equal(new URL(page.url()).searchParams.get('view'), 'calibrate');
   await page.reload();
   await page.locator('sc-calibrate .calibrate-drop').waitFor();
-  await page.locator('.calibrate-command').first().waitFor({ timeout: 60_000 });
+  await page.locator('.calibrate-command').first().waitFor({ timeout: 300_000 });
   assert.match(await page.innerText('.calibrate-command pre'), /^vllm bench serve --model /);
   assert.equal(await page.locator('.calibrate-command').count(), 5);
   await page.getByRole('button', { name: 'Back to the forecast' }).click();

@@ -189,7 +189,7 @@ await task(
         document.querySelector('#compared')?.rows.length > 8 &&
         !document.querySelector('#compared').textContent.includes('Simulating'),
       null,
-      { timeout: 60_000 },
+      { timeout: 300_000 },
     );
     const rows = await cells(page, '#compared');
     assert.match(rows[0][0], /^8 replicas as it is/);
@@ -282,7 +282,7 @@ await task('timeline: follows edits, and finds the slowest of many requests', as
   const asked = page.getByRole('button', { name: 'Record the steps' });
   await page.locator('.recording button, sc-playback canvas').first().waitFor();
   if (await asked.isVisible()) await asked.click();
-  await page.locator('sc-request-chart canvas').waitFor({ timeout: 60_000 });
+  await page.locator('sc-request-chart canvas').waitFor({ timeout: 300_000 });
   await page.locator('sc-request-chart').getByRole('button', { name: 'Table' }).click();
   const slowest = await cells(page, 'sc-request-chart table');
   assert.equal(slowest.length, 20);

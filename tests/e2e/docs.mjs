@@ -29,7 +29,7 @@ async function forecasts(page) {
     );
     await element.scrollIntoViewIfNeeded();
     const frame = element.locator('iframe').contentFrame();
-    await frame.locator('.sentence', { hasText: 'Llama' }).first().waitFor({ timeout: 60_000 });
+    await frame.locator('.sentence', { hasText: 'Llama' }).first().waitFor({ timeout: 300_000 });
   }
   return elements.length;
 }

@@ -84,7 +84,7 @@ async function answers(frame) {
   await frame
     .locator('.sentence', { hasText: /meets both targets/ })
     .first()
-    .waitFor({ timeout: 60_000 });
+    .waitFor({ timeout: 300_000 });
   return frame.locator('.sentence').first().innerText();
 }
 

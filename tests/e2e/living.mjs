@@ -242,7 +242,7 @@ await task(
     try {
       await page.goto(versions.url);
       await verdict(page);
-      await page.waitForFunction(() => navigator.serviceWorker.controller !== null, undefined, { timeout: 60_000 });
+      await page.waitForFunction(() => navigator.serviceWorker.controller !== null, undefined, { timeout: 300_000 });
       const version = () => page.evaluate(() => document.documentElement.dataset.version ?? 'first');
       assert.equal(await version(), 'first');
       const names = await page.evaluate(() => caches.keys());

@@ -38,4 +38,4 @@ export function benchResult(requests, tokens) {
 }
 
 export const chosen = (page, files) => page.setInputFiles('#calibrate-file', files);
-export const calibrated = (page) => page.locator('.calibrate-told tbody tr').first().waitFor({ timeout: 60_000 });
+export const calibrated = (page) => page.locator('.calibrate-told tbody tr').first().waitFor({ timeout: 300_000 });

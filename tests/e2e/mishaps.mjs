@@ -5,7 +5,7 @@ import { audit, openEverything, preset, task } from './harness.mjs';
 
 const shows = (page, expected) =>
   page.waitForFunction((wanted) => document.querySelector('#fingerprint')?.textContent === wanted, expected, {
-    timeout: 30_000,
+    timeout: 300_000,
   });
 
 await task('mishap: junk in every field, and each can be undone', async (page) => {

@@ -9,7 +9,7 @@ async function openOverTime(page) {
   const asked = page.getByRole('button', { name: 'Record the steps' });
   await page.locator('.recording button, sc-playback canvas').first().waitFor();
   if (await asked.isVisible()) await asked.click();
-  await page.locator('sc-playback canvas').waitFor({ timeout: 60_000 });
+  await page.locator('sc-playback canvas').waitFor({ timeout: 300_000 });
 }
 
 const playhead = (page) => page.$eval('sc-playback', ({ time }) => time);

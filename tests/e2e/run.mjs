@@ -361,7 +361,7 @@ await task('classes: one is added, edited and removed', async (page) => {
 await task(
   'long run: progress, partial results, cancel',
   async (page) => {
-    await page.locator('.progress-line').waitFor({ timeout: 90_000 });
+    await page.locator('.progress-line').waitFor({ timeout: 300_000 });
     await page.locator('[data-complete="partial"]').waitFor();
     const begin = performance.now();
     await page.getByRole('button', { name: 'Cancel' }).click();
@@ -381,7 +381,7 @@ await task(
 await task(
   'long run: an edit replaces it',
   async (page) => {
-    await page.locator('.progress-line').waitFor({ timeout: 90_000 });
+    await page.locator('.progress-line').waitFor({ timeout: 300_000 });
     await field(page, '/workload/requests').locator('input[type=text]').fill('500');
     await verdict(page);
     assert.match(await page.textContent('.footer'), /500 requests/);
@@ -479,7 +479,7 @@ for (const [name, options] of Object.entries({
 await task(
   'narrow: a limit is one line, large numbers are whole, units stay',
   async (page) => {
-    await page.locator('.progress-line').waitFor({ timeout: 90_000 });
+    await page.locator('.progress-line').waitFor({ timeout: 300_000 });
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.locator('.rail > summary').click();
     const requests = field(page, '/workload/requests').locator('input[type=text]');

@@ -65,7 +65,7 @@ await task('story: the highest rate under the targets', async (page) => {
   await page
     .locator('#plan-max-rate')
     .getByText(/breaks first/)
-    .waitFor({ timeout: 60_000 });
+    .waitFor({ timeout: 300_000 });
   assert.match(await page.innerText('#plan-max-rate'), /[\d.]+ to [\d.]+/);
   return within(1);
 });

@@ -130,7 +130,7 @@ await task(
     await page.locator('[data-complete="coarse"]').waitFor();
     assert.match(await page.textContent('#known-error'), /^Coarse: one run of [\d,]+ requests/);
     await page.getByText(/^Drawing requests, \d+/).waitFor();
-    await page.getByText(/\d+\s%\ssimulated/).waitFor({ timeout: 60_000 });
+    await page.getByText(/\d+\s%\ssimulated/).waitFor({ timeout: 300_000 });
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByRole('button', { name: 'Run again' }).waitFor();
     assert.equal(await page.locator('[data-complete="before"]').count(), 0);
@@ -141,7 +141,7 @@ await task(
 await task(
   'verdict: a long run that is opened shows a part, which cancelling leaves',
   async (page) => {
-    await page.locator('[data-complete="partial"]').waitFor({ timeout: 60_000 });
+    await page.locator('[data-complete="partial"]').waitFor({ timeout: 300_000 });
     assert.match(await page.textContent('.sentence'), /^After a part of the first run: /);
     await page.getByRole('button', { name: 'Cancel' }).click();
     await page.getByText(/Cancelled at \d+/).waitFor();
