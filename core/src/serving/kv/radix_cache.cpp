@@ -94,13 +94,14 @@ RadixCache::NodeId RadixCache::Child(std::int64_t start) {
 RadixCache::NodeId RadixCache::NewNode() {
   ++alive_;
   if (unused_.empty()) {
-    nodes_.emplace_back().alive = true;
-    return static_cast<NodeId>(nodes_.size() - 1);
+    unused_.push_back(static_cast<NodeId>(nodes_.size()));
+    nodes_.emplace_back();
   }
   const NodeId id = unused_.back();
   unused_.pop_back();
   At(id) = {};
   At(id).alive = true;
+  At(id).stamp = ++ticks_;
   return id;
 }
 
@@ -176,9 +177,28 @@ std::int64_t RadixCache::Insert(RequestId request, std::int64_t tokens, std::int
   leaf.born = leaf.place = ++ticks_;
   ++At(node).children;
   Link(id);
+  if (awaited_.count(leaf.head) > 0) At(node).stamp = ++ticks_;
   evictable_ += leaf.size();
   Offer(id);
   return there;
+}
+
+std::int32_t RadixCache::Await(std::int64_t matched) {
+  if (matched >= length_) return -1;
+  const std::int32_t segment = SegmentAt(matched + page_ - 1);
+  ++awaited_[segment];
+  return segment;
+}
+
+void RadixCache::Forget(std::int32_t awaited) {
+  const auto found = awaited_.find(awaited);
+  if (found != awaited_.end() && --found->second == 0) awaited_.erase(found);
+}
+
+void RadixCache::Touch(NodeId node) {
+  ++ticks_;
+  for (NodeId id = node; id != kRoot; id = At(id).parent) At(id).used = ticks_;
+  Offer(node);
 }
 
 void RadixCache::Lock(NodeId node) {
@@ -272,6 +292,7 @@ void RadixCache::Drop(NodeId id) {
   const NodeId parent = node.parent;
   evictable_ -= node.size();
   node.alive = false;
+  node.stamp = 0;
   unused_.push_back(id);
   --alive_;
   --At(parent).children;

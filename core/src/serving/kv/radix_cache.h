@@ -43,6 +43,15 @@ class RadixCache {
   // that is not computed to its end, which counts as no hit.
   std::int64_t Insert(RequestId request, std::int64_t tokens, std::int64_t priority, bool of_chunk);
 
+  // Of the text that was looked up last, of which so many tokens are here: what its node has no
+  // child for. That the node gets one changes its stamp, until it is forgotten as often.
+  std::int32_t Await(std::int64_t matched);
+  void Forget(std::int32_t awaited);
+  // What a lookup does that ends in the node and splits none.
+  void Touch(NodeId node);
+  // The same as long as the node is here and has not got a child that is awaited.
+  std::int64_t Stamp(NodeId node) const { return At(node).stamp; }
+
   // The path from the root to the node, of which nothing is evicted as long as it is locked.
   void Lock(NodeId node);
   void Unlock(NodeId node);
@@ -65,7 +74,7 @@ class RadixCache {
     NodeId next = kNone;  // of those whose first page ends in the same segment
     std::int32_t head = -1;
     std::int64_t children = 0, locks = 0, hits = 0, priority = 0;
-    std::int64_t used = 0, born = 0, place = 0;
+    std::int64_t used = 0, born = 0, place = 0, stamp = 0;
     bool alive = false;
 
     std::int64_t size() const { return end - start; }
@@ -113,9 +122,10 @@ class RadixCache {
   bool sparse_;
   std::vector<Node> nodes_;
   std::vector<NodeId> unused_;
-  std::vector<NodeId> heads_;                      // by segment: its list of nodes
-  std::unordered_map<std::int32_t, NodeId> some_;  // likewise, when sparse
-  std::vector<Candidate> queue_;                   // in order, from `first_` on
+  std::vector<NodeId> heads_;                               // by segment: its list of nodes
+  std::unordered_map<std::int32_t, NodeId> some_;           // likewise, when sparse
+  std::unordered_map<std::int32_t, std::int64_t> awaited_;  // how often
+  std::vector<Candidate> queue_;                            // in order, from `first_` on
   std::size_t first_ = 0;
   std::vector<Candidate> heap_;
   std::vector<Part> text_;   // scratch: of the text, its end first

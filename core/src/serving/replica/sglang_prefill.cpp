@@ -20,9 +20,7 @@ void SglangScheduler::SortWaiting() {
   if (!OrdersByTree()) return;
   const SglangQueue policy = options_.schedule_policy;
   if (policy == SglangQueue::kDfsWeight || waiting_.size() <= 128) {
-    std::vector<JobId> late;
-    MatchWaiting(late);
-    policy == SglangQueue::kLpm ? SortByPrefix(late) : SortByTree();
+    policy == SglangQueue::kLpm ? SortByPrefix() : SortByTree();
   }
 }
 
@@ -33,7 +31,6 @@ void SglangScheduler::MatchWaiting(std::vector<JobId>& late) {
     Job& job = At(id);
     const RadixCache::Match match = tree_.Find(job.request, job.known());
     job.prefix = match.tokens;
-    job.node = match.node;
     if (match.tokens > options_.in_batch_check_threshold) continue;
     const std::int64_t shared = scratch.Find(job.request, job.known()).tokens;
     if (shared >= options_.in_batch_deprioritize_threshold) {
@@ -44,7 +41,9 @@ void SglangScheduler::MatchWaiting(std::vector<JobId>& late) {
   }
 }
 
-void SglangScheduler::SortByPrefix(const std::vector<JobId>& late) {
+void SglangScheduler::SortByPrefix() {
+  std::vector<JobId> late;
+  MatchWaiting(late);
   std::vector<std::pair<std::pair<bool, std::int64_t>, JobId>> keyed;
   std::size_t next_late = 0;
   const bool whole = options_.version == SglangVersion::k059;
@@ -60,28 +59,48 @@ void SglangScheduler::SortByPrefix(const std::vector<JobId>& late) {
   for (std::size_t i = 0; i < keyed.size(); ++i) waiting_.listed()[i] = keyed[i].second;
 }
 
-// The tree's post-order, children with the most requests below first.
+// The tree's post-order, children with the most requests below first. Those that the last pass left
+// in a node are still there as long as its stamp is the same, and are one lookup.
 void SglangScheduler::SortByTree() {
   struct Weighed {
-    std::int64_t weight = 0;
+    std::size_t weight = 0;
     std::vector<RadixCache::NodeId> children;
-    std::vector<JobId> own;
+    std::list<JobId> own;
   };
   std::map<RadixCache::NodeId, Weighed> nodes;
-  std::deque<JobId>& listed = waiting_.listed();
-  for (const JobId id : listed) {
-    RadixCache::NodeId node = At(id).node;
-    nodes[node].own.push_back(id);
-    for (; node != RadixCache::kRoot; node = tree_.Parent(node)) {
-      Weighed& here = nodes[node];
-      if (here.weight++ == 0) nodes[tree_.Parent(node)].children.push_back(node);
+  const auto look_up = [&](JobId id) {
+    Job& job = At(id);
+    const RadixCache::Match match = tree_.Find(job.request, job.known());
+    tree_.Forget(job.awaited);
+    job.awaited = tree_.Await(match.tokens);
+    nodes[match.node].own.push_back(id);
+  };
+  std::deque<Waiting::Matched>& matched = waiting_.matched();
+  for (Waiting::Matched& there : matched) {
+    if (tree_.Stamp(there.node) == there.stamp) {
+      tree_.Touch(there.node);
+      std::list<JobId>& own = nodes[there.node].own;
+      own.splice(own.end(), there.jobs);
+    } else {
+      for (const JobId id : there.jobs) look_up(id);
     }
   }
-  listed.clear();
+  for (const JobId id : waiting_.listed()) look_up(id);
+  waiting_.AllMatched();
+  std::vector<std::pair<RadixCache::NodeId, std::size_t>> ends;
+  for (const auto& [node, here] : nodes) ends.emplace_back(node, here.own.size());
+  for (auto [node, jobs] : ends) {
+    for (; node != RadixCache::kRoot; node = tree_.Parent(node)) {
+      Weighed& here = nodes[node];
+      if (here.weight == 0) nodes[tree_.Parent(node)].children.push_back(node);
+      here.weight += jobs;
+    }
+  }
   const auto before = [&](RadixCache::NodeId a, RadixCache::NodeId b) {
-    return std::pair(-nodes[a].weight, tree_.Place(a)) <
-           std::pair(-nodes[b].weight, tree_.Place(b));
+    const std::size_t one = nodes[a].weight, other = nodes[b].weight;
+    return one != other ? one > other : tree_.Place(a) < tree_.Place(b);
   };
+  matched.clear();
   std::vector<std::pair<RadixCache::NodeId, std::size_t>> path = {{RadixCache::kRoot, 0}};
   while (!path.empty()) {
     auto& [node, next] = path.back();
@@ -91,7 +110,7 @@ void SglangScheduler::SortByTree() {
       path.emplace_back(here.children[next++], 0);
       continue;
     }
-    listed.insert(listed.end(), here.own.begin(), here.own.end());
+    if (!here.own.empty()) matched.push_back({node, tree_.Stamp(node), std::move(here.own)});
     path.pop_back();
   }
 }
@@ -378,6 +397,7 @@ void SglangScheduler::Admit() {
     const std::size_t before = batch_.extends.size();
     const Verdict verdict = Test(id);
     if (batch_.extends.size() > before) {
+      tree_.Forget(std::exchange(At(id).awaited, -1));
       waiting_.Pop();
     } else if (waiting_.by_keys()) {  // it may ask for less now
       waiting_.Pop();

@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <list>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -87,6 +88,7 @@ class SglangScheduler final : public Scheduler {
     std::int64_t owned = 0;   // of these, the tree's
     std::int64_t fill = 0;    // rule 36
     RadixCache::NodeId node = RadixCache::kRoot;
+    std::int32_t awaited = -1;  // of the tree, while it waits
 
     std::int64_t ahead = 0;        // in the decodes
     std::int64_t joined_with = 0;  // kv
@@ -104,12 +106,20 @@ class SglangScheduler final : public Scheduler {
   class Waiting {
    public:
     using Keys = std::array<std::int64_t, 3>;  // the lowest is first
+    struct Matched {                           // all in one node
+      RadixCache::NodeId node;
+      std::int64_t stamp;
+      std::list<JobId> jobs;
+    };
     explicit Waiting(bool by_keys) : by_keys_(by_keys) {}
 
     bool by_keys() const { return by_keys_; }
-    std::size_t size() const { return by_keys_ ? heap_.size() : listed_.size(); }
+    std::size_t size() const { return heap_.size() + in_matched_ + listed_.size(); }
     bool empty() const { return size() == 0; }
-    JobId front() const { return by_keys_ ? heap_.front().second : listed_.front(); }
+    JobId front() const {
+      if (in_matched_ > 0) return matched_.front().jobs.front();
+      return by_keys_ ? heap_.front().second : listed_.front();
+    }
     // O(1), by keys O(log n), as is Pop.
     void Push(JobId job, const Keys& keys) {
       if (!by_keys_) return listed_.push_back(job);
@@ -117,17 +127,31 @@ class SglangScheduler final : public Scheduler {
       std::push_heap(heap_.begin(), heap_.end(), std::greater<>());
     }
     void Pop() {
+      if (in_matched_ > 0) {
+        --in_matched_;
+        matched_.front().jobs.pop_front();
+        if (matched_.front().jobs.empty()) matched_.pop_front();
+        return;
+      }
       if (!by_keys_) return listed_.pop_front();
       std::pop_heap(heap_.begin(), heap_.end(), std::greater<>());
       heap_.pop_back();
     }
     // Requires: not by keys.
     std::deque<JobId>& listed() { return listed_; }
+    // Before those that are listed.
+    std::deque<Matched>& matched() { return matched_; }
+    void AllMatched() {
+      in_matched_ += listed_.size();
+      listed_.clear();
+    }
 
    private:
     bool by_keys_;
     std::vector<std::pair<Keys, JobId>> heap_;
     std::deque<JobId> listed_;
+    std::deque<Matched> matched_;
+    std::size_t in_matched_ = 0;
   };
 
   // Of a batch, as it is formed.
@@ -261,7 +285,7 @@ class SglangScheduler final : public Scheduler {
   void Wait(JobId id);
   void SortWaiting();
   void MatchWaiting(std::vector<JobId>& late);
-  void SortByPrefix(const std::vector<JobId>& late);
+  void SortByPrefix();
   void SortByTree();
   void StartBudget();
   void SumExactly();
