@@ -1069,6 +1069,10 @@ class Driver {
     sequence.enqueue = front_end_.Enter(arrival, times);
     ReferenceCoverage& coverage = scheduler_.Coverage();
     if (sequence.enqueue > arrival + times.work + times.wait) ++coverage.waits_for_front_end;
+    // Where delays depend on the load, whoever gives up on the way leaves from the queue.
+    if (input_.latency.DelayByLoad()) {
+      sequence.enqueue = std::min(sequence.enqueue, sequence.gives_up);
+    }
     if (sequence.enqueue <= sequence.gives_up) {
       coming_.insert({sequence.enqueue, arrival, row});
     } else {

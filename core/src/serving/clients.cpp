@@ -74,9 +74,16 @@ bool Clients::SendUnder(RequestId request, const EngineLoad& load) {
   const auto r = static_cast<std::size_t>(request);
   taken_up_[r] = 1;
   const std::int64_t prompt = requests_.prompt_tokens[r];
-  const HostTimes times = latency_.DelayByLoad() ? HostTimes{0, latency_.DelayUnder(prompt, load)}
-                                                 : latency_.TakeUpTimes(prompt);
-  if (TakesUp(request, times)) {
+  if (latency_.DelayByLoad()) {
+    // What is known of the load at an arrival may come after what happens later, so whoever gives
+    // up on the way is in the queue at that moment, to leave it at once: clients go on in order of
+    // time.
+    const TimeNs arrival = requests_.arrival[r];
+    const TimeNs enqueue = front_end_.Enter(arrival, {0, latency_.DelayUnder(prompt, load)});
+    const TimeNs patience = requests_.timeout.empty() ? kNever : requests_.timeout[r];
+    results_.enqueue[r] = arrival + std::min(enqueue - arrival, patience);
+    SendLater(request);
+  } else if (TakesUp(request, latency_.TakeUpTimes(prompt))) {
     SendLater(request);
   } else {
     Free(OverUnserved(request));
