@@ -127,6 +127,15 @@ export const fingerprint = (page) => page.textContent('#fingerprint');
 export const field = (page, pointer) => page.locator(`sc-field[data-pointer="${pointer}"]`).first();
 
 /** Waits until the fingerprint on the page is another one: a new result is shown. */
+/** Ways out, tried; on a busy machine a run takes so long that the page asks before it tries them. */
+export async function waysOut(page) {
+  const tried = page.locator('.ways-rest');
+  const ask = page.locator('.ways').getByRole('button', { name: 'Try them' });
+  await tried.or(ask).first().waitFor();
+  if (await ask.isVisible()) await ask.click();
+  await tried.waitFor();
+}
+
 export async function nextResult(page, before) {
   await page.waitForFunction(
     (old) => {

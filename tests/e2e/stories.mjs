@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { command } from '../command.mjs';
-import { field, fingerprint, nextResult, verdict } from './browser.mjs';
+import { field, fingerprint, nextResult, verdict, waysOut } from './browser.mjs';
 import { preset, skip, task } from './harness.mjs';
 import { calibrated, prompts, steps } from './measured.mjs';
 
@@ -49,7 +49,7 @@ await task('story: 70B on four H100 for retrieval, an answer and a way out', asy
   await nextResult(page, second);
   assert.match(await verdict(page), /^Llama-3\.1-70B on 4\s×\sH100 misses 1 of 2 targets/);
   assert.equal(await page.getAttribute('[data-complete="final"]', 'data-state'), 'misses');
-  await page.locator('.ways-rest').waitFor({ timeout: 240_000 });
+  await waysOut(page);
   const third = await fingerprint(page);
   await click(page.locator('.ways tbody').getByRole('button', { name: /^Use/ }).first());
   await nextResult(page, third);

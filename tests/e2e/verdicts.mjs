@@ -1,6 +1,6 @@
 // Tasks of the certain verdict: its states, what it says of itself, ways out and why. Part of run.mjs.
 import assert from 'node:assert/strict';
-import { field, nextResult, openTab, verdict, fingerprint } from './browser.mjs';
+import { field, nextResult, openTab, verdict, fingerprint, waysOut } from './browser.mjs';
 import { audit, preset, task } from './harness.mjs';
 
 const at = (rate, more = '') => ({ fragment: `#p=${preset}&workload.arrivals.rate_per_s=${rate}${more}` });
@@ -85,7 +85,7 @@ await task(
     assert.equal(await state(page), 'misses');
     const offered = page.getByRole('button', { name: 'Try them' });
     if ((await offered.count()) > 0) await offered.click();
-    await page.locator('.ways-rest').waitFor({ timeout: 120_000 });
+    await waysOut(page);
     const rows = await page.locator('.ways tbody tr').allInnerTexts();
     assert.ok(rows.length >= 2 && rows.length <= 6, rows.join('\n'));
     assert.match(rows[0], /ms \([\d.]+ to [\d.]+\)/);
