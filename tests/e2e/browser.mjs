@@ -126,7 +126,6 @@ export const problem = (page) =>
 export const fingerprint = (page) => page.textContent('#fingerprint');
 export const field = (page, pointer) => page.locator(`sc-field[data-pointer="${pointer}"]`).first();
 
-/** Waits until the fingerprint on the page is another one: a new result is shown. */
 /** Ways out, tried; on a busy machine a run takes so long that the page asks before it tries them. */
 export async function waysOut(page) {
   const tried = page.locator('.ways-rest');
@@ -136,6 +135,7 @@ export async function waysOut(page) {
   await tried.waitFor();
 }
 
+/** Waits until the fingerprint on the page is another one: a new result is shown. */
 export async function nextResult(page, before) {
   await page.waitForFunction(
     (old) => {
