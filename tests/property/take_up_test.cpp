@@ -87,8 +87,10 @@ std::int64_t FirstOvertaking(const RequestTable& requests, const RequestResults&
   });
   TimeNs latest = 0;
   for (const std::size_t r : rows) {
-    // Of some it is not known: they never arrived, or gave up before.
-    if (requests.arrival[r] < 0 || results.enqueue[r] < requests.arrival[r]) continue;
+    // Of some it is not known: they never arrived, or gave up before or as they came.
+    const TimeNs delay = results.enqueue[r] - requests.arrival[r];
+    if (requests.arrival[r] < 0 || delay < 0) continue;
+    if (!requests.timeout.empty() && delay >= requests.timeout[r]) continue;
     if (results.enqueue[r] < latest) return static_cast<std::int64_t>(r);
     latest = results.enqueue[r];
   }
