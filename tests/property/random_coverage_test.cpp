@@ -3,8 +3,8 @@
 // attainment and horizons are drawn. A limit lies a few per cent to a third beside the long run's
 // value, so that verdicts have to tell. Steps are cheap (coefficients, no model of a GPU), and all
 // of it is a function of the scenarios' numbers: no run of it can come out otherwise.
-// Only where SERVECAST_COVERAGE_SEEDS is set: 300 scenarios of 20 seeds; with SERVECAST_SEED=N and
-// SERVECAST_CASES=1 scenario N alone.
+// 30 scenarios of 10 seeds; where SERVECAST_COVERAGE_SEEDS is set, 300 of 20; with SERVECAST_SEED=N
+// and SERVECAST_CASES=1 scenario N alone.
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -277,7 +277,6 @@ void ExpectHolds(const Tally& tally, const std::string& what, bool nightly) {
 
 TEST(RandomCoverage, LongRuns_LieInTheIntervalsOfRandomScenarios) {
   const bool nightly = AskedFor("SERVECAST_COVERAGE_SEEDS", 0) > 0;
-  if (!nightly) GTEST_SKIP() << "SERVECAST_COVERAGE_SEEDS is not set";
   const std::int64_t first = AskedFor("SERVECAST_SEED", 1), most = nightly ? 300 : 30;
   const std::int64_t count = std::min(AskedFor("SERVECAST_CASES", most), most);
   std::map<SloMetric, Tally> by_metric;
