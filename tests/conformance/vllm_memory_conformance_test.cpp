@@ -123,7 +123,9 @@ TEST(VllmMemoryConformance, LayersWithWindows_ArePlannedAsByVllm) {
       EXPECT_EQ(groups.groups[i].block_size, group["block_size"]) << i;
     }
     EXPECT_EQ(blocks, expected["num_blocks"]);
-    if (stages == 1) EXPECT_EQ(groups.BlockBytes(0, count), expected["bytes_per_block"]);
+    if (stages == 1) {
+      EXPECT_EQ(groups.BlockBytes(0, count), expected["bytes_per_block"]);
+    }
     const std::int64_t longest = expected["max_model_len"];
     const double concurrency =
         static_cast<double>(blocks) / static_cast<double>(groups.Planned(longest, in_flight));

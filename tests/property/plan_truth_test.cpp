@@ -201,8 +201,12 @@ TEST(PlanTruth, Answers_AgreeWithRunsAndWithEachOther) {
     for (const json& row : pool["curve"]) {
       const double strain = row["strain"].is_null() ? 1e9 : row["strain"].get<double>();
       const bool fewer = row["at"] < pool["low"];
-      if (fewer) EXPECT_GT(strain, 1) << number << row.dump();
-      if (row["at"] > pool["high"]) EXPECT_LE(strain, 1) << number << row.dump();
+      if (fewer) {
+        EXPECT_GT(strain, 1) << number << row.dump();
+      }
+      if (row["at"] > pool["high"]) {
+        EXPECT_LE(strain, 1) << number << row.dump();
+      }
     }
     if (growth["schedule"].size() > 1 && growth["schedule"][1]["needed_from_month"] == 0) {
       EXPECT_EQ(growth["schedule"][1]["replicas"], pool["replicas"]) << number;

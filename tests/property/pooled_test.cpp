@@ -131,8 +131,12 @@ void CheckTarget(const SloResult& result, const Report& r) {
     if (const auto percentile = PercentileOf(*d, slo.percentile)) {
       EXPECT_EQ(*percentile, *result.value_ms);
     }
-    if (slo.percentile == 99) EXPECT_EQ(d->p99_low, result.low_ms);
-    if (slo.percentile == 99) EXPECT_EQ(d->p99_high, result.high_ms);
+    if (slo.percentile == 99) {
+      EXPECT_EQ(d->p99_low, result.low_ms);
+    }
+    if (slo.percentile == 99) {
+      EXPECT_EQ(d->p99_high, result.high_ms);
+    }
   };
   if (!slo.of_class.empty()) {
     for (const ClassReport& of_class : r.classes) {
@@ -148,7 +152,9 @@ void CheckTarget(const SloResult& result, const Report& r) {
   const std::vector<double>&fractions = r.ColumnOf("cdf_fraction"), &values = r.ColumnOf(name);
   ASSERT_EQ(fractions.size(), values.size());
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (fractions[i] == slo.percentile / 100) EXPECT_EQ(values[i], *result.value_ms);
+    if (fractions[i] == slo.percentile / 100) {
+      EXPECT_EQ(values[i], *result.value_ms);
+    }
   }
 }
 
@@ -194,14 +200,18 @@ void CheckPooled(const Report& r) {
                    static_cast<double>(r.counted->output_tokens) * 1e6,
                "cost = GPU-hours x price / tokens");
   }
-  if (r.overload) EXPECT_EQ(r.overload->served_per_s, r.requests_per_s);
+  if (r.overload) {
+    EXPECT_EQ(r.overload->served_per_s, r.requests_per_s);
+  }
   const bool only = r.slo.size() == 1 && r.classes.empty() && r.slo[0].share.has_value();
   if (only && r.attainment) ExpectSame(*r.attainment, *r.slo[0].share, "attainment");
   EXPECT_EQ(r.ttft_ms.runs, r.certainty->runs);
   EXPECT_EQ(r.counted->runs, r.certainty->runs);
   std::int64_t gpus = 0;
   for (const PoolReport& pool : r.pools) gpus += pool.gpus;
-  if (!r.pools.empty()) EXPECT_EQ(gpus, r.gpus);
+  if (!r.pools.empty()) {
+    EXPECT_EQ(gpus, r.gpus);
+  }
 }
 
 // Paths to numbers, of lists by the names of their objects.

@@ -181,7 +181,8 @@ TEST(DifferentialSglang, Replicas_DoWhatOneAloneDoes) {
                                  .model_max_len = whole.model_max_len,
                                  .latency = MakeSglangLatency(seed),
                                  .horizon = {},
-                                 .stages = {}};
+                                 .stages = {},
+                                 .windows = {}};
     const ClusterRun run =
         RunCluster(random_case, 3, {seed % 2 == 0 ? "round_robin" : "least_outstanding", {}});
     for (std::int32_t replica = 0; replica < 3; ++replica) {
