@@ -45,6 +45,7 @@ class Pooler {
     if (classes) out_.classes.resize(s_.workload.classes.size());
     out_.targets.resize(s_.slo.size());
     counted_ = findings.counted;
+    lasting_ = findings.lives.has_value();
     const bool none = std::all_of(counted_.begin(), counted_.end(),
                                   [](const CountedRequests& c) { return c.last <= c.first; });
     // Of an overload that lasts no longer than its requests all are the drain.
@@ -167,7 +168,8 @@ class Pooler {
       within += spans.back().end - spans.back().begin;
       all += run.completions.size();
     }
-    if (overloaded || (within > 0 && 2 * within >= all)) return spans;
+    // Conversations end long after they began, which is no drain of theirs.
+    if (overloaded || (within > 0 && (lasting_ || 2 * within >= all))) return spans;
     for (std::size_t r = 0; r < runs_.size(); ++r) {  // most answers come later
       const Observations& run = runs_[r];
       const TimeNs last = run.completions.empty() ? run.end : run.completions.back().time;
@@ -199,6 +201,7 @@ class Pooler {
   const Scenario& s_;
   const std::vector<Observations>& runs_;
   std::vector<CountedRequests> counted_;  // by run
+  bool lasting_ = false;                  // clients think, see lives.h
   std::size_t run_ = 0;
   double seconds_ = 0;
   Pooled out_;

@@ -329,7 +329,9 @@ void JudgeExperiment(const Scenario& scenario, const Findings& findings, bool ov
   c.from_s = static_cast<double>(findings.from) / kSecond;
   c.until_s = static_cast<double>(findings.until) / kSecond;
   c.long_warmup = findings.long_warmup;
-  c.settled = !findings.too_short && c.from_s < c.until_s &&
+  // All at once, no time is a beginning.
+  const bool counts = c.from_s < c.until_s || c.until_s <= 0;
+  c.settled = !findings.too_short && counts &&
               std::all_of(findings.targets.begin(), findings.targets.end(),
                           [](const TargetFinding& t) { return t.side != Side::kAcross; });
   DropFewSamples(r);

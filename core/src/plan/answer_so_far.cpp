@@ -72,7 +72,9 @@ class Answering {
     if (last < 0) {
       // Places that miss a target where a scout kept all are too few to tell, and so is one that
       // may keep them by its interval.
-      const bool none = LastWithin(SamplesOf(p_.scouts, Curve::kValue)) < 0 &&
+      const auto young = [](const PlanPlace& place) { return place.young; };
+      const bool none = std::none_of(Known().begin(), Known().end(), young) &&
+                        LastWithin(SamplesOf(p_.scouts, Curve::kValue)) < 0 &&
                         LastWithin(SamplesOf(Known(), Curve::kLow)) < 0;
       if (p_.finished) answer.outcome = none ? PlanOutcome::kNone : PlanOutcome::kUnknown;
       return Bind(seen.front().at, answer);

@@ -75,6 +75,7 @@ void ReadPlace(const Scenario& scenario, bool steady, bool long_runs, PlanPlace&
   p.overloaded = steady && !found.gives_up && (found.falls_behind || (long_runs && found.grows));
   place.grows = steady && found.grows;
   place.too_short = steady && found.long_warmup && found.long_memory;
+  place.young = steady && found.too_short;
   place.doubtful = steady && (found.long_warmup || found.long_memory);
   if (found.rates) {
     p.requests_per_s = found.rates->requests_per_s;

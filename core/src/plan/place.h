@@ -29,6 +29,7 @@ struct PlanPlace {
   // Its runs, to tell what would be for ever: load still piles up in them; they are hardly longer
   // than what happens at their beginning is felt.
   bool grows = false, too_short = false, doubtful = false;
+  bool young = false;  // they are shorter than a few lives of a conversation (lives.h)
   // Of its first run, for which those after it stand: engine steps and requests, and the share of
   // prompt tokens that were cached.
   std::int64_t work = 0;
