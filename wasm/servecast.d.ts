@@ -996,7 +996,7 @@ export interface Counted {
   readonly runs: number;
   /** That distributions and attainment are of: they arrived between warm-up and drain. */
   readonly requests: number;
-  /** From the warm-up to the last arrival, or the end of the run where most answers come later; of an overload, while
+  /** From the warm-up to the last arrival, or the end of the run where most answers come later and no client thinks; of an overload, while
       load was offered. Of all runs together. */
   readonly seconds: number;
   /** In these seconds. */
@@ -1037,7 +1037,7 @@ export interface ClassRun {
   readonly served_share: number | null;
 }
 
-/** "partial": of an Experiment that has not finished. "not_judged": the evidence is known to be bad; all figures are there.
+/** "partial": of an Experiment that has not finished. "not_judged": the evidence is known to be bad, or no request can have what a target asks for; all figures are there.
     "does_not_fit": of a simulation that has an error; the report has the verdict and `unfit`, all else is 0. */
 export type VerdictState =
   | 'meets'

@@ -161,6 +161,25 @@ TEST(Evidence, ClassOfADeployment_IsThatOfTheServersThatWereMeasured) {
 }
 
 // A cache that is nearly full decides by its size, which is computed unless it is given.
+// A target that no request can have is neither met nor missed; another that is missed decides.
+TEST(Verdict, TargetWithoutASample_IsNotJudged) {
+  const std::string per_token = R"({"metric":"tpot","percentile":99,"limit_ms":20})";
+  const std::string missed = R"({"metric":"ttft","percentile":50,"limit_ms":0.01})";
+  const std::string single = "workload.output_tokens.value=1";
+  for (const Report& r : {RunToEnd(Changed({single, "slo=[" + per_token + "]"})),
+                          Judged(Changed({single, "slo=[" + per_token + "]"}))}) {
+    EXPECT_EQ(r.verdict.state, VerdictState::kNotJudged) << r.verdict.sentence;
+    EXPECT_EQ(r.verdict.sentence.rfind("Cannot tell TPOT p99", 0), 0u) << r.verdict.sentence;
+  }
+  for (const std::string& both : {per_token + "," + missed, missed + "," + per_token}) {
+    for (const Report& r : {RunToEnd(Changed({single, "slo=[" + both + "]"})),
+                            Judged(Changed({single, "slo=[" + both + "]"}))}) {
+      EXPECT_EQ(r.verdict.state, VerdictState::kMisses) << r.verdict.sentence;
+      EXPECT_NE(r.verdict.sentence.find("TTFT p50"), std::string::npos) << r.verdict.sentence;
+    }
+  }
+}
+
 TEST(Verdict, KvMemoryNearlyFull_IsUncertain) {
   const auto check = [](const std::string& size, bool full, bool said) {
     const Report r = RunToEnd(Document(

@@ -75,8 +75,8 @@ struct Certainty {
 
 // What the pooled figures of an experiment rest on. Distributions and attainment are of the
 // requests that arrived between warm-up and drain of each run. Rates are of the time from the
-// warm-up to the last arrival (to the end of the run, if most answers come after that; of an
-// overload, of the time of Overload):
+// warm-up to the last arrival (to the end of the run, if most answers come after that and no client
+// thinks; of an overload, of the time of Overload):
 //   requests_per_s      = completed / seconds
 //   output_tokens_per_s = output_tokens / seconds
 //   goodput_per_s       = attainment * (completed + lost) / seconds

@@ -14,17 +14,22 @@ namespace {
 
 constexpr double kNearMargin = 0.1;
 
-// The result that decides: one without any sample, else a missed one, else the least margin.
+// The result that decides: a missed one, else one without any sample, else the least margin.
 const SloResult& Deciding(const Report& report) {
-  const SloResult* deciding = &report.slo[0];
+  const SloResult *deciding = nullptr, *untold = nullptr;
   for (const SloResult& result : report.slo) {
-    if (!result.value_ms && !result.share) return result;
-    const bool worse = result.met == deciding->met
-                           ? result.margin.value_or(0) < deciding->margin.value_or(0)
-                           : !result.met;
+    if (!result.value_ms && !result.share) {
+      untold = &result;
+      continue;
+    }
+    const bool worse =
+        deciding == nullptr ||
+        (result.met == deciding->met ? result.margin.value_or(0) < deciding->margin.value_or(0)
+                                     : !result.met);
     if (worse) deciding = &result;
   }
-  return *deciding;
+  const bool misses = deciding != nullptr && !deciding->met;
+  return untold == nullptr || misses ? *deciding : *untold;
 }
 
 std::string Measured(const Report& r) {
@@ -59,10 +64,10 @@ void JudgeMiss(const SloResult& worst, Report& r) {
 void JudgeSlo(Report& r) {
   const SloResult& worst = Deciding(r);
   if (!worst.value_ms && !worst.share) {
-    r.verdict.state = VerdictState::kMisses;
     const bool per_token =
         worst.slo.metric == SloMetric::kTpot || worst.slo.metric == SloMetric::kItl;
     const bool single = per_token && worst.slo.of_class.empty() && r.e2e_ms.n > 0;
+    r.verdict.state = single ? VerdictState::kNotJudged : VerdictState::kMisses;
     r.verdict.sentence = Format("Cannot tell {}: no request {}.", Target(worst.slo),
                                 single ? "made more than one token" : "got that far");
   } else if (!worst.met) {

@@ -125,8 +125,13 @@ std::optional<PlanPoint> Checks::PointAt(double at) const {
 
 std::vector<Check> ChecksOf(const Scenario& scenario, const PlanAnswer& answer) {
   std::vector<Check> checks;
-  if (answer.outcome != PlanOutcome::kFound) return checks;
   const PlanOptions of_load;
+  if (answer.outcome == PlanOutcome::kNone && !answer.curve.empty()) {
+    const double lightest = answer.curve.front().at;
+    checks.push_back({Format("{} {}", ShortNumber(lightest), answer.unit),
+                      ScenarioAt(scenario, of_load, lightest), false, lightest});
+  }
+  if (answer.outcome != PlanOutcome::kFound) return checks;
   const double step = LineOf(scenario, of_load)->step;
   // The most whole clients that hold, and one more.
   const double high = step > 0 ? std::max(answer.high, answer.low + step) : answer.high;

@@ -57,7 +57,8 @@ class Checks {
   std::optional<Experiment> current_;
 };
 
-// Of the ends of the interval: `low` holds, `high` does not.
+// Of the ends of the interval: `low` holds, `high` does not. Where no load does, of the lightest
+// that was tried.
 std::vector<Check> ChecksOf(const Scenario& scenario, const PlanAnswer& answer);
 // Of a single pool, or of a prefill and a decode pool: so many hold, and one replica (or group of
 // them) fewer of a pool does not.
