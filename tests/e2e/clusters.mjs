@@ -123,7 +123,10 @@ await task(
     await field(page, pool(1, 'engine/block_size')).locator('input[type=text]').fill('32');
     await problem(page);
     await summary.click();
-    await page.getByRole('button', { name: pool(1, 'engine/block_size') }).click();
+    await page
+      .locator('.issues')
+      .getByRole('button', { name: /^Pool 2, / })
+      .click();
     await page.waitForFunction(
       (at) => document.activeElement?.closest('sc-field')?.dataset.pointer === at,
       pool(1, 'engine/block_size'),

@@ -73,7 +73,10 @@ await task('trace: a bad value that it replaces can still be reached', async (pa
   await problem(page);
   await dropFile(page, 'small.csv', Buffer.from(smallTrace(20)));
   await page.locator('.trace-box strong').waitFor();
-  await page.locator('.issues').getByRole('button', { name: /^Requests/ }).click();
+  await page
+    .locator('.issues')
+    .getByRole('button', { name: /^Requests/ })
+    .click();
   await requests.fill('5');
   await verdict(page);
   assert.match(await page.textContent('.footer'), /20 requests/);

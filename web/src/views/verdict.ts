@@ -338,10 +338,12 @@ function issuePlace(view: ViewContext, issue: Issue): TemplateResult | typeof no
   return html`<button class="as-link" type="button" title=${issue.path} @click=${() => view.focusField(issue.path)}>${fieldName(issue.path)}</button>:`;
 }
 
-/** As its label says it, with the section where that alone would not tell. */
+/** As its label says it, with the pool or section where that alone would not tell. */
 function fieldName(pointer: string): string {
   const segments = segmentsOf(pointer);
   const label = labelOf(pointer);
-  const section = segments[0] ?? '';
-  return segments.length > 1 && section !== 'workload' ? `${labelOf(`/${section}`)}, ${label.toLowerCase()}` : label;
+  const [section = '', list, index] = segments;
+  if (segments.length === 1 || section === 'workload') return label;
+  const pool = list === 'pools' && segments.length > 3 ? `Pool ${Number(index) + 1}` : null;
+  return `${pool ?? labelOf(`/${section}`)}, ${label.toLowerCase()}`;
 }
