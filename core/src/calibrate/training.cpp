@@ -390,15 +390,17 @@ void CorrectNoise(std::vector<TrainingSample>& wait, const std::string& name,
                          name, ShortNumber(median)));
 }
 
+// Where another is taken up a request waits for it, which is no time of its own: it says nothing,
+// unless all do.
+void LeaveOutWhoWaited(std::vector<TrainingSample>& alpha) {
+  const auto behind = [](const TrainingSample& s) { return s.behind; };
+  if (!std::all_of(alpha.begin(), alpha.end(), behind)) std::erase_if(alpha, behind);
+}
+
 // The same samples with the features of the blackbox model.
 void MakeBlackbox(TrainingSamples& samples) {
   for (TrainingSample& s : samples.beta) {
     s.features = {1, s.prefill_tokens, s.tokens - s.prefill_tokens};
-  }
-  // Where another is taken up a request waits for it, which is no time of its own.
-  const auto behind = [](const TrainingSample& s) { return s.behind; };
-  if (!std::all_of(samples.alpha.begin(), samples.alpha.end(), behind)) {
-    std::erase_if(samples.alpha, behind);
   }
   for (TrainingSample& s : samples.alpha) s.features = {1, s.prompt};
   samples.wait.clear();
@@ -479,6 +481,7 @@ Result<Training> Train(const std::vector<TracedServer>& servers, const TrainingO
     }
     training.found.insert(training.found.end(), made.value().found.begin(),
                           made.value().found.end());
+    LeaveOutWhoWaited(made.value().alpha);
     if (options.blackbox) MakeBlackbox(made.value());
     if (options.noise_correction) {
       CorrectNoise(made.value().wait, server.trace.name, training.found);
