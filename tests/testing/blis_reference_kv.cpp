@@ -161,8 +161,13 @@ void BlisReferenceKv::RollBack(RequestId request, std::int64_t claimed,
 }
 
 std::int64_t BlisReferenceKv::Unused() const {
+  // Only full blocks are shared, and each request fills its blocks in their order.
   std::int64_t unused = 0;
-  for (const Block& block : blocks_) unused += block.holders > 0 ? size_ - block.tokens : 0;
+  for (const auto& [request, held] : held_) {
+    for (auto id = held.rbegin(); id != held.rend() && blocks_[*id].tokens < size_; ++id) {
+      unused += size_ - blocks_[*id].tokens;
+    }
+  }
   return unused;
 }
 
