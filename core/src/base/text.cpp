@@ -66,8 +66,6 @@ Decimal Rounded(Decimal d, int decimals) {
   return d;
 }
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
-
 }  // namespace
 
 void FormatArg::AppendTo(std::string& out) const {

@@ -34,6 +34,8 @@ class FormatArg {
   bool is_number_ = false;
 };
 
+inline bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
 // `format` with each {} replaced by the next argument; {{ and }} are braces.
 std::string FormatText(std::string_view format, std::initializer_list<FormatArg> args);
 

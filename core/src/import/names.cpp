@@ -17,7 +17,6 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 bool IsNumber(std::string_view word) {
   return !word.empty() && std::all_of(word.begin(), word.end(), IsDigit);
 }

@@ -20,7 +20,6 @@ bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 bool Declares(std::string_view word) {
   return word == "export" || word == "local" || word == "declare" || word == "readonly";
 }
-bool IsDigit(char c) { return c >= '0' && c <= '9'; }
 
 // "A * (B + 2)" of whole numbers; nullopt where a name is not known, or something else stands
 // there.

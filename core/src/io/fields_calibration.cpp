@@ -5,7 +5,7 @@
 namespace servecast {
 namespace {
 
-constexpr double kMost = 1e12, kMostPercent = 1e9, kMostPoints = 1e9;
+constexpr double kMostOfAny = 1e12, kMostPercent = 1e9, kMostPoints = 1e9;
 
 void DescribeParameter(FieldVisitor& v, CalibrationSpec::Parameter& p,
                        const CalibrationSpec::Parameter& base) {
@@ -16,7 +16,7 @@ void DescribeParameter(FieldVisitor& v, CalibrationSpec::Parameter& p,
   f.Policy({.name = "path", .help = "field that was fitted", .required = true, .label = true},
            &Parameter::path, paths);
   const auto add = [&f](const char* name, const char* help, double Parameter::*member) {
-    f.Add({.name = name, .min = 0, .max = kMost, .help = help, .label = true}, member);
+    f.Add({.name = name, .min = 0, .max = kMostOfAny, .help = help, .label = true}, member);
   };
   add("value", "what was found", &Parameter::value);
   add("low", "lower end of its 95 % interval", &Parameter::low);
@@ -29,8 +29,9 @@ void DescribeRange(FieldVisitor& v, CalibrationSpec::Range& r, const Calibration
   f.Policy(
       {.name = "of", .help = "what was measured", .required = true, .label = true}, &Range::of,
       {"prompt_tokens", "batch", "context_tokens", "output_tokens", "rate_per_s", "concurrency"});
-  f.Add({.name = "low", .min = 0, .max = kMost, .help = "least of it", .label = true}, &Range::low);
-  f.Add({.name = "high", .min = 0, .max = kMost, .help = "most of it", .label = true},
+  f.Add({.name = "low", .min = 0, .max = kMostOfAny, .help = "least of it", .label = true},
+        &Range::low);
+  f.Add({.name = "high", .min = 0, .max = kMostOfAny, .help = "most of it", .label = true},
         &Range::high);
 }
 

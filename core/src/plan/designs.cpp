@@ -43,7 +43,7 @@ bool SetsReplicas(const std::string& path) {
   return path.rfind("cluster.pools.", 0) == 0 && EndsWith(path, ".replicas");
 }
 
-Issues Check(const std::vector<Axis>& axes) {
+Issues IssuesOf(const std::vector<Axis>& axes) {
   Issues issues;
   std::size_t designs = 1;
   for (std::size_t i = 0; i < axes.size(); ++i) {
@@ -180,7 +180,7 @@ void RefuseNeedless(std::vector<Design>& designs) {
 
 Result<std::vector<Design>> DesignsOf(const std::string& document, const std::vector<Axis>& axes) {
   const Result<Scenario> own = ParseScenario(document);
-  Issues issues = Check(axes);
+  Issues issues = IssuesOf(axes);
   const Issues more = own.ok() ? Unknown(own.value(), axes) : own.issues();
   issues.insert(issues.end(), more.begin(), more.end());
   if (!issues.empty()) return issues;
