@@ -64,31 +64,35 @@ RadixCache::NodeId& RadixCache::Head(std::int32_t segment) {
   return some_.try_emplace(segment, kNone).first->second;
 }
 
+// All nodes of a list lie on one path, in its order: who comes before a node is its parent, or
+// nobody.
+RadixCache::NodeId& RadixCache::LinkTo(std::int32_t segment, NodeId parent) {
+  return At(parent).head == segment ? At(parent).next : Head(segment);
+}
+
 void RadixCache::Link(NodeId id) {
   Node& node = At(id);
   node.head = SegmentIn(node.segment, node.start + page_ - 1);
-  NodeId& head = Head(node.head);
-  node.next = head;
-  head = id;
+  NodeId& link = LinkTo(node.head, node.parent);
+  node.next = link;
+  link = id;
 }
 
 void RadixCache::Unlink(NodeId id) {
   const Node& node = At(id);
-  NodeId* at = &Head(node.head);
-  while (*at != id) at = &At(*at).next;
-  *at = node.next;
+  NodeId& link = LinkTo(node.head, node.parent);
+  SERVECAST_CHECK(link == id, "I6: a node's list has it behind its parent");
+  link = node.next;
   if (sparse_ && Head(node.head) == kNone) some_.erase(node.head);
 }
 
-// The one that the text goes on in behind `start`.
-RadixCache::NodeId RadixCache::Child(std::int64_t start) {
+// The one that the text goes on in behind `node`, where `start` is.
+RadixCache::NodeId RadixCache::Child(NodeId node, std::int64_t start) {
   if (start >= length_) return kNone;
   const std::int32_t segment = SegmentAt(start + page_ - 1);
   if (sparse_ && some_.count(segment) == 0) return kNone;
-  for (NodeId id = Head(segment); id != kNone; id = At(id).next) {
-    if (At(id).start == start) return id;
-  }
-  return kNone;
+  const NodeId id = LinkTo(segment, node);
+  return id != kNone && At(id).start == start ? id : kNone;
 }
 
 RadixCache::NodeId RadixCache::NewNode() {
@@ -143,7 +147,7 @@ RadixCache::Match RadixCache::Find(RequestId request, std::int64_t tokens) {
   ReadText(request, tokens);
   const std::int64_t now = ++ticks_;
   Match match;
-  for (NodeId child = Child(0); child != kNone; child = Child(match.tokens)) {
+  for (NodeId child = Child(kRoot, 0); child != kNone; child = Child(match.node, match.tokens)) {
     const std::int64_t end = At(child).end;
     match.node = Step(child, match.tokens, now);
     if (match.tokens < end) break;
@@ -158,7 +162,7 @@ std::int64_t RadixCache::Insert(RequestId request, std::int64_t tokens, std::int
   const std::int64_t now = ++ticks_;
   NodeId node = kRoot;
   std::int64_t there = 0;
-  for (NodeId child = Child(0); child != kNone; child = Child(there)) {
+  for (NodeId child = Child(kRoot, 0); child != kNone; child = Child(node, there)) {
     node = Step(child, there, now);
     At(node).priority = std::max(At(node).priority, priority);
     At(node).hits += of_chunk ? 0 : 1;

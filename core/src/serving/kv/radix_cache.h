@@ -71,7 +71,7 @@ class RadixCache {
     std::int32_t segment = -1;        // of its last token
     std::int64_t start = 0, end = 0;  // places of its tokens
     NodeId parent = kNone;
-    NodeId next = kNone;  // of those whose first page ends in the same segment
+    NodeId next = kNone;  // of those whose first page ends in the same segment, by place
     std::int32_t head = -1;
     std::int64_t children = 0, locks = 0, hits = 0, priority = 0;
     std::int64_t used = 0, born = 0, place = 0, stamp = 0;
@@ -103,11 +103,12 @@ class RadixCache {
   std::int32_t SegmentIn(std::int32_t segment, std::int64_t place) const;
   std::int32_t SegmentAt(std::int64_t place) const;
   std::int64_t SharedUpTo(const Node& node) const;
-  NodeId Child(std::int64_t start);
+  NodeId Child(NodeId node, std::int64_t start);
   NodeId Step(NodeId child, std::int64_t& matched, std::int64_t now);
   NodeId Split(NodeId id, std::int64_t at);
   NodeId NewNode();
   NodeId& Head(std::int32_t segment);
+  NodeId& LinkTo(std::int32_t segment, NodeId parent);
   void Link(NodeId id);
   void Unlink(NodeId id);
   void Drop(NodeId id);
