@@ -79,9 +79,9 @@ const catalog: Catalog = {
 
 const rate = '/workload/arrivals/rate_per_s';
 
-function outcomeOf(document: Document, engineMs = 1, verdict: VerdictState = 'meets'): Outcome {
-  const report = { scenario: document, fingerprint: 'f', arrived: 2, slo: [], verdict: { state: verdict } };
-  return { report: report as unknown as Report, columns: {}, engine_ms: engineMs };
+function outcomeOf(document: Document, steps = 1, verdict: VerdictState = 'meets'): Outcome {
+  const report = { scenario: document, fingerprint: 'f', arrived: 2, steps, slo: [], verdict: { state: verdict } };
+  return { report: report as unknown as Report, columns: {}, engine_ms: 1 };
 }
 
 class RecordingEngine implements Engine {
@@ -196,10 +196,10 @@ class RecordingEngine implements Engine {
   coarse(): void {
     this.last.listener.coarse?.(outcomeOf(this.last.document));
   }
-  finish(engineMs = 1, verdict: VerdictState = 'meets'): void {
+  finish(steps = 1, verdict: VerdictState = 'meets'): void {
     const document = this.last.document;
     this.last.listener.accepted({ text: JSON.stringify(document), id: 'id', issues: [] });
-    this.last.listener.finished(outcomeOf(document, engineMs, verdict), 1, false);
+    this.last.listener.finished(outcomeOf(document, steps, verdict), 1, false);
   }
 }
 
@@ -495,7 +495,7 @@ describe('the app', () => {
     expect(state().ways_out?.kind).toBe('cancelled');
   });
   it('WaysOut_OfALongRun_AreOnlyOffered', () => {
-    engine.finish(5000, 'misses');
+    engine.finish(5_000_000, 'misses');
     expect(engine.advised).toHaveLength(0);
     expect(state().ways_out?.kind).toBe('offered');
     app.reasons.look();

@@ -9,6 +9,7 @@ import type { FormSource } from './fields';
 import { Searches } from './search';
 import type { Plan, Store } from './store';
 import { firstRun } from '../lib/first-run';
+import { tookLong } from '../lib/work';
 
 /** In the order of being asked: what takes longest last. */
 export const questions: readonly PlanQuestion[] = [
@@ -81,9 +82,6 @@ const optionsOf = (inputs: PlanInputs): PlanOptions => ({
   ),
 });
 
-/** A shown run that took longer is not repeated many times unasked, wall-clock ms. */
-const quickMs = 2500;
-
 export class Plans {
   readonly searches: Searches;
   readonly #engine: Engine;
@@ -153,7 +151,7 @@ export class Plans {
   refresh(): void {
     const { shown, plans } = this.#store.state;
     if (!this.#watched || shown?.completeness !== 'final' || shown.outcome.report.slo.length === 0) return;
-    const quick = shown.outcome.engine_ms <= quickMs;
+    const quick = !tookLong(shown.outcome.report);
     for (const question of questions) {
       if (question === 'speculation' && !speculates(shown.outcome.report)) continue;
       if (question === 'day' && !hasHours(shown.outcome.report)) continue;

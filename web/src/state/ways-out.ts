@@ -7,9 +7,7 @@ import { needsTrace, readDocument, type Document } from './document';
 import type { Plans } from './plans';
 import type { Shown, Store, WaysOut } from './store';
 import { firstRun } from '../lib/first-run';
-
-/** Beyond that, one has to ask for it: it takes about a dozen times as long. */
-const longRunMs = 4000;
+import { tookLong } from '../lib/work';
 
 /** Whether there is something to look for a way out of. */
 export function wantsWayOut({ outcome, completeness }: Shown): boolean {
@@ -55,7 +53,7 @@ export class Reasons {
       fewest: null,
     };
     this.#store.update({ ways_out: offered });
-    if (wanted && wanted.engine_ms <= longRunMs) this.look();
+    if (wanted && !tookLong(wanted.report)) this.look();
   }
 
   look(): void {

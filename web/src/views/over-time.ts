@@ -20,13 +20,12 @@ import styles from '../styles/over-time.css?inline';
 import type { ViewContext } from './context';
 import './playback';
 import { firstRun } from '../lib/first-run';
+import { tookLong } from '../lib/work';
 
 /** Of all replicas; 16 numbers each. */
 const mostSteps = 100_000;
 /** About 700 bytes each in the time line. */
 const mostStepsWritten = 50_000;
-/** A run that took longer is not run again unasked, wall-clock ms. */
-const quickMs = 3000;
 /** Single requests of a run that has more than are fetched. */
 const rowsOfMany = 200;
 /** Between the last move of a window and its recording. */
@@ -154,7 +153,7 @@ export class OverTimeElement extends LitElement {
     const { shown, run } = this.view.state;
     if (shown?.completeness !== 'final' || run.kind !== 'idle' || this.#asked === shown.outcome) return;
     this.#asked = shown.outcome;
-    if (shown.outcome.engine_ms <= quickMs) void this.#record(shown, 0);
+    if (!tookLong(shown.outcome.report)) void this.#record(shown, 0);
   }
 
   /** Steps that were not kept come into view. */
