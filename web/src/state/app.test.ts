@@ -307,6 +307,21 @@ describe('the app', () => {
     await vi.advanceTimersByTimeAsync(10);
     expect(engine.runs, 'what was given up does not open').toHaveLength(1);
   });
+  it('Undo_TakesBackWhatCameBeforeItsCode', async () => {
+    const early = new App(engine, {
+      readFragment: () => '',
+      writeFragment: () => undefined,
+      readEntry: () => '',
+      saveTheme: () => undefined,
+    });
+    await early.start();
+    early.setValue('/workload/arrivals/rate_per_s', 11);
+    expect(early.store.state.can_undo).toBe(false);
+    early.remember(new Undo());
+    expect(early.store.state.can_undo).toBe(true);
+    early.undo();
+    expect(JSON.stringify(early.store.state.document)).not.toContain('11');
+  });
   it('Undo_TakesBackADragAsOne_AndAnOpening_RedoBringsThemBack', () => {
     engine.finish();
     app.setValue(rate, 5, 'dragging');

@@ -47,6 +47,7 @@ export class App {
   readonly #runs: Runs;
   readonly #address: Address;
   #undo: Undo | null = null;
+  readonly #early: Parameters<Undo['note']>[] = [];
   /** Comes when a comparison is first opened. */
   #comparison: Comparison | null = null;
   #traces: Traces | null = null;
@@ -281,8 +282,10 @@ export class App {
 
   #note(key: string): void {
     const { state } = this.store;
-    if (!this.#undo || Object.keys(state.document).length === 0) return;
-    this.#undo.note(momentOf(state), key);
+    if (Object.keys(state.document).length === 0) return;
+    const note: Parameters<Undo['note']> = [momentOf(state), key, performance.now()];
+    if (this.#undo) this.#undo.note(...note);
+    else this.#early.push(note);
     this.#tellUndo();
   }
 
@@ -291,9 +294,11 @@ export class App {
     this.store.update({ can_undo: undo, can_redo: redo });
   }
 
-  /** From then on changes can be undone: its code comes after the first verdict. */
+  /** From then on changes can be undone, earlier ones too: its code comes after the first verdict. */
   remember(undo: Undo): void {
     this.#undo = undo;
+    for (const note of this.#early.splice(0)) undo.note(...note);
+    this.#tellUndo();
   }
 
   undo(): void {
