@@ -131,6 +131,7 @@ std::vector<Case> SglangCases() {
   const std::string sglang = "engine.preset=sglang";
   return {
       {"SGLang", 10'000, 15, {sglang}},
+      {"SGLang, chunks of 16 tokens", 1'000, 15, {sglang, "engine.max_num_batched_tokens=16"}},
       {"SGLang, no tree", 10'000, 15, {sglang, "engine.enable_prefix_caching=false"}},
       {"SGLang, scarce",
        10'000,

@@ -90,8 +90,9 @@ void RadixCache::Unlink(NodeId id) {
 RadixCache::NodeId RadixCache::Child(NodeId node, std::int64_t start) {
   if (start >= length_) return kNone;
   const std::int32_t segment = SegmentAt(start + page_ - 1);
-  if (sparse_ && some_.count(segment) == 0) return kNone;
-  const NodeId id = LinkTo(segment, node);
+  const bool goes_on = At(node).head == segment;
+  if (!goes_on && sparse_ && some_.count(segment) == 0) return kNone;
+  const NodeId id = goes_on ? At(node).next : Head(segment);
   return id != kNone && At(id).start == start ? id : kNone;
 }
 
@@ -136,7 +137,9 @@ RadixCache::NodeId RadixCache::Split(NodeId id, std::int64_t at) {
 RadixCache::NodeId RadixCache::Step(NodeId child, std::int64_t& matched, std::int64_t now) {
   At(child).used = now;
   if (At(child).children == 0) Offer(child);
-  matched = SharedUpTo(At(child));
+  const Node& node = At(child);
+  const bool own = node.segment == text_.front().segment;  // mostly: all of it is the text's
+  matched = own ? std::min(node.end, length_) : SharedUpTo(node);
   return matched < At(child).end ? Split(child, matched) : child;
 }
 
@@ -156,8 +159,8 @@ RadixCache::Match RadixCache::Find(RequestId request, std::int64_t tokens) {
 }
 
 // Rule 44.
-std::int64_t RadixCache::Insert(RequestId request, std::int64_t tokens, std::int64_t priority,
-                                bool of_chunk) {
+RadixCache::Match RadixCache::Insert(RequestId request, std::int64_t tokens, std::int64_t priority,
+                                     bool of_chunk) {
   ReadText(request, tokens);
   const std::int64_t now = ++ticks_;
   NodeId node = kRoot;
@@ -168,7 +171,7 @@ std::int64_t RadixCache::Insert(RequestId request, std::int64_t tokens, std::int
     At(node).hits += of_chunk ? 0 : 1;
     if (At(node).children == 0) Offer(node);
   }
-  if (there == length_) return there;
+  if (there == length_) return {there, node};
   const NodeId id = NewNode();
   Node& leaf = At(id);
   leaf.segment = text_.front().segment;
@@ -184,7 +187,7 @@ std::int64_t RadixCache::Insert(RequestId request, std::int64_t tokens, std::int
   if (awaited_.count(leaf.head) > 0) At(node).stamp = ++ticks_;
   evictable_ += leaf.size();
   Offer(id);
-  return there;
+  return {there, id};
 }
 
 std::int32_t RadixCache::Await(std::int64_t matched) {
@@ -217,6 +220,18 @@ void RadixCache::Unlock(NodeId node) {
     if (--At(node).locks > 0) continue;
     evictable_ += At(node).size();
     Offer(node);
+  }
+}
+
+void RadixCache::MoveLock(NodeId from, NodeId to) {
+  NodeId above = to;
+  while (above != kRoot && At(above).end > At(from).end) above = At(above).parent;
+  if (above != from) {
+    Unlock(from);
+    return Lock(to);
+  }
+  for (; to != from; to = At(to).parent) {
+    if (At(to).locks++ == 0) evictable_ -= At(to).size();
   }
 }
 

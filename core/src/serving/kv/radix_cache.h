@@ -39,9 +39,9 @@ class RadixCache {
   // The longest beginning of a request's first `tokens` tokens that is here. Its nodes are used by
   // it; one that matches in part is split. O(parts of the text, nodes on its path).
   Match Find(RequestId request, std::int64_t tokens);
-  // Puts them in, in whole pages, and returns how many were here already. `of_chunk`: of a prompt
-  // that is not computed to its end, which counts as no hit.
-  std::int64_t Insert(RequestId request, std::int64_t tokens, std::int64_t priority, bool of_chunk);
+  // Puts them in, in whole pages; returns how many were here already, and the node where all end.
+  // `of_chunk`: of a prompt that is not computed to its end, which counts as no hit.
+  Match Insert(RequestId request, std::int64_t tokens, std::int64_t priority, bool of_chunk);
 
   // Of the text that was looked up last, of which so many tokens are here: what its node has no
   // child for. That the node gets one changes its stamp, until it is forgotten as often.
@@ -55,6 +55,8 @@ class RadixCache {
   // The path from the root to the node, of which nothing is evicted as long as it is locked.
   void Lock(NodeId node);
   void Unlock(NodeId node);
+  // Unlock(from) and Lock(to). O(nodes between them) where the first is above the second.
+  void MoveLock(NodeId from, NodeId to);
   // Evicts leaves that nobody locks until so many tokens are gone, or none is left; returns how
   // many are.
   std::int64_t Evict(std::int64_t tokens);

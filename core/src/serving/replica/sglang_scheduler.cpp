@@ -130,12 +130,11 @@ void SglangScheduler::CacheUnfinished(Job& job, bool of_chunk) {
   const std::int64_t end = job.kv;  // of what was prefilled
   job.prefix = end;
   if (!in_.engine.enable_prefix_caching) return;
-  const std::int64_t there = tree_.Insert(job.request, end, TreePriority(job), of_chunk);
+  const auto [there, node] = tree_.Insert(job.request, end, TreePriority(job), of_chunk);
   free_ += there - job.owned;  // what others computed meanwhile, too
-  const RadixCache::NodeId node = tree_.Find(job.request, end).node;
+  tree_.Touch(node);           // SGLang looks it up again
   job.owned = WholePages(end);
-  tree_.Unlock(job.node);
-  tree_.Lock(node);
+  tree_.MoveLock(job.node, node);
   job.node = node;
 }
 
@@ -150,7 +149,7 @@ void SglangScheduler::Release(Job& job, bool keeps) {
   }
   free_ += CeilToPages(kv) - job.owned;
   if (keeps) {
-    const std::int64_t there = tree_.Insert(job.request, kv, TreePriority(job), false);
+    const std::int64_t there = tree_.Insert(job.request, kv, TreePriority(job), false).tokens;
     free_ -= WholePages(kv) - std::max(there, job.owned);
   }
   tree_.Unlock(job.node);
