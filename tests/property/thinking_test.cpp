@@ -121,6 +121,29 @@ TEST(Thinking, RunsThatCannotGrow_AreAsManyAsTheirSetUpAllows) {
   }
 }
 
+// Of conversations that pile up, few of which the first run sees. Counted in steps, likewise.
+TEST(Thinking, AnOverloadOfConversations_TakesNotManyTimesTheWorkThereIs) {
+  constexpr std::int64_t kSlice = 100'000;
+  for (std::uint64_t number = 1; number <= 6; ++number) {
+    Dice dice(number);
+    const std::int64_t requests = dice.Pick({30, 128, 300}), turns = dice.Pick({2, 4, 6});
+    Experiment experiment = Good(Experiment::Create(Parsed(
+        Changed(Server({fmt::format("workload.requests={}", requests),
+                        fmt::format(R"(workload.arrivals={{"process":"poisson","rate_per_s":{}}})",
+                                    dice.Pick({100, 400, 1000})),
+                        fmt::format(R"(workload.sessions={{"turns":{},"think_time_s":{}}})", turns,
+                                    dice.Pick({1, 4, 10})),
+                        fmt::format("cluster.pools=[{{\"replicas\":{}}}]", dice.Pick({1, 4, 9})),
+                        R"(workload.output_tokens={"distribution":"fixed","value":200})",
+                        R"(slo=[{"metric":"ttft","percentile":90,"limit_ms":1000}])"})))));
+    std::int64_t slices = 1;
+    while (!experiment.Advance(kSlice)) ++slices;
+    EXPECT_LE(slices * kSlice, 6 * ExperimentOptions().most_work) << number;
+    EXPECT_EQ(experiment.Snapshot(ReportDetail::kSummary).verdict.state, VerdictState::kOverloaded)
+        << number;
+  }
+}
+
 TEST(Thinking, ATargetWithoutSamples_IsNotWaitedFor) {
   for (const char* load : {"measure.horizon_s=5", "workload.requests=2000"}) {
     const Report report = Answer({load, "workload.output_tokens.value=1",

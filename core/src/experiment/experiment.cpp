@@ -28,6 +28,7 @@ constexpr std::int64_t kShortest = 3000;      // requests of a run whose length 
 constexpr std::int64_t kFewestBatched = 160;  // requests of a run that is cut into batches
 
 constexpr std::int64_t kSetUp = 1000;  // work of a run, for each replica, before it begins
+constexpr std::int64_t kTooMuch = 4;   // times the work that there may be, of a round
 
 constexpr std::size_t kReliefRuns = 4;          // of each relief
 constexpr std::int64_t kReliefRequests = 2000;  // of each of them, at most as many as of a run
@@ -126,8 +127,7 @@ struct Experiment::State {
     }
     if (ReplaysTrace(scenario) || !Affords(kRuns - 1)) {
       if (report.arrived < kFewestBatched) return Finish(Certainty::Method::kOneRun);
-      reading.batches = kBatches;
-      findings = FindingsOf(scenario, reading, runs);
+      CutIntoBatches();
       overloaded = overloaded_first && !findings->too_short;
       return Finish(Certainty::Method::kBatchMeans);
     }
@@ -138,6 +138,25 @@ struct Experiment::State {
         first_length / (first_work - SetUp());
     const std::int64_t to = std::min({Shortest(), allowed, kMaxRequests});
     if (reading.steady && length < to) Lengthen(to);
+  }
+
+  // The only run there is.
+  void CutIntoBatches() {
+    reading.batches = kBatches;
+    findings = FindingsOf(scenario, reading, runs);
+  }
+
+  // Conversations that pile up take far more work than a short run of them says. Where the first
+  // run of a round tells that the round would take several times what there is, it stays alone.
+  bool IsTooMuch() const {
+    if (runs.size() != 1 || lives.seconds <= 0) return false;
+    const std::int64_t took = SetUp() + round->steps + round->arrived;
+    return took > kTooMuch * options.most_work / static_cast<std::int64_t>(kRuns);
+  }
+  void StayAlone() {
+    CutIntoBatches();
+    overloaded = round->saturation.state == SaturationState::kOverloaded && LongEnough();
+    Finish(Certainty::Method::kBatchMeans);
   }
 
   // A first run of conversations that begin and end alone takes more steps a request than one with
@@ -352,6 +371,7 @@ struct Experiment::State {
     } else {
       work += WorkOfARun();
       Take(*current);
+      if (IsTooMuch()) StayAlone();
     }
     current.reset();
     if (!certain && runs.size() == wanted) AfterRound();

@@ -216,10 +216,12 @@ void JudgeOverload(const Scenario& s, const Findings& findings, Report& r) {
   }
   const Interval& served = *findings.served_per_s;
   const double offered = OfferedRate(s).value_or(findings.offered_per_s);
-  r.overload = {served.value, std::max(served.low, 0.0), served.high, offered};
-  r.verdict.sentence = Format("Overloaded: serves {} ({} to {}) of {} with {}.",
-                              ShortNumber(served.value), ShortNumber(r.overload->low),
-                              ShortNumber(served.high), PerSecond(offered), Subject(s));
+  // The rate of the report, where it has one: the same sum, of the same span, has the same bits.
+  const double rate = r.counted && r.counted->seconds > 0 ? r.requests_per_s : served.value;
+  r.overload = {rate, std::max(served.low, 0.0), served.high, offered};
+  r.verdict.sentence = Format("Overloaded: serves {} ({} to {}) of {} with {}.", ShortNumber(rate),
+                              ShortNumber(r.overload->low), ShortNumber(served.high),
+                              PerSecond(offered), Subject(s));
 }
 
 // What would settle a verdict that is too close to call.
