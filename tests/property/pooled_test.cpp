@@ -245,6 +245,31 @@ void CheckJson(const Report& r) {
   EXPECT_EQ(json.contains("counted"), r.counted.has_value());
 }
 
+// Where the time went is told of the requests that the latencies are of.
+TEST(Pooled, RandomReports_AreExplainedByTheirOwnRequests) {
+  const std::int64_t cases = Asked("SERVECAST_POOLED_CASES", 60);
+  std::int64_t overloaded = 0;
+  for (std::int64_t seed = 1; seed <= cases; ++seed) {
+    Dice dice(static_cast<std::uint64_t>(seed));
+    const std::string document = RandomDocument(dice);
+    ExperimentOptions options;
+    options.blames = true;
+    options.most_work = 300'000;
+    Experiment experiment = Good(Experiment::Create(Parsed(document), {}, options));
+    while (!experiment.Advance(INT64_MAX)) {
+    }
+    const Report report = experiment.Snapshot(ReportDetail::kSummary);
+    if (!report.counted || report.counted->requests > 250'000) continue;
+    overloaded += report.overload ? 1 : 0;
+    std::int64_t explained = 0;
+    for (const Blame& blame : experiment.Blames()) {
+      if (blame.metric == "e2e") explained = blame.all.requests;
+    }
+    EXPECT_EQ(explained, report.e2e_ms.n) << "case " << seed << ": " << document;
+  }
+  EXPECT_GT(overloaded, 0);
+}
+
 TEST(Pooled, RandomReports_HaveOneValueOfEachFigure) {
   const std::int64_t cases = Asked("SERVECAST_POOLED_CASES", 60);
   std::int64_t judged = 0;

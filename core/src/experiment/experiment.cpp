@@ -113,7 +113,9 @@ struct Experiment::State {
     Take(*first);
     if (!judged) {  // its rates and latencies are without ramp and drain all the same
       reading.steady = reading.steady && runs[0].last_offered > 0;
-      pooled = PooledOf(scenario, reading, FindingsOf(scenario, reading, runs), runs, false);
+      const Findings found = FindingsOf(scenario, reading, runs);
+      counted = found.counted;
+      pooled = PooledOf(scenario, reading, found, runs, false);
       return Finish(Certainty::Method::kOneRun);
     }
     if (reading.steady && !ReplaysTrace(scenario)) {
@@ -265,6 +267,7 @@ struct Experiment::State {
 
   void Pool() {
     if (!findings || findings->counted.size() != runs.size()) return;
+    counted = findings->counted;
     pooled = PooledOf(scenario, reading, *findings, runs, overloaded);
   }
 
@@ -403,7 +406,8 @@ struct Experiment::State {
   std::vector<Observations> runs;
   std::size_t wanted = 0;
   std::optional<Findings> findings;
-  std::optional<Report> round;   // of the first of `runs`
+  std::optional<Report> round;           // of the first of `runs`
+  std::vector<CountedRequests> counted;  // of `pooled`; empty: all
   std::optional<Pooled> pooled;  // once certain; none: nothing was served, or all comes at once
   TailBlame blame;
   bool certain = false;  // the verdict is known; the limit may not be
@@ -461,7 +465,7 @@ const std::vector<Relief>& Experiment::Reliefs() const { return state_->reliefs;
 std::vector<Blame> Experiment::Blames() const {
   const State& s = *state_;
   if (!s.finished) return {};
-  return s.blame.Find(s.findings ? s.findings->counted : std::vector<CountedRequests>());
+  return s.blame.Find(s.counted);
 }
 
 }  // namespace servecast

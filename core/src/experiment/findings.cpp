@@ -29,13 +29,7 @@ class Finder {
   Findings Find() {
     Cut();
     out_.long_memory = reading_.steady && LooksOfARun() < kLongMemory;
-    for (std::size_t r = 0; r < runs_.size(); ++r) {
-      CountedRequests& counted = out_.counted.emplace_back();
-      counted = {.first = first_[r], .last = last_[r], .from = Starts(r)};
-      if (last_[r] <= first_[r]) continue;
-      counted.begin = runs_[r].arrival[first_[r]];
-      counted.end = runs_[r].arrival[last_[r] - 1];
-    }
+    Count();
     out_.from = Starts(0);
     out_.until = Ends(0);
     for (std::size_t k = 0; k < s_.slo.size(); ++k) {
@@ -47,6 +41,20 @@ class Finder {
   }
 
  private:
+  // Of an overload that lasts no longer than its requests all are the drain: then all count.
+  void Count() {
+    bool none = true;
+    for (std::size_t r = 0; r < runs_.size(); ++r) none = none && last_[r] <= first_[r];
+    for (std::size_t r = 0; r < runs_.size(); ++r) {
+      CountedRequests& counted = out_.counted.emplace_back();
+      counted = {.first = first_[r], .last = last_[r], .from = Starts(r)};
+      if (none) counted.first = 0, counted.last = runs_[r].arrival.size();
+      if (counted.last <= counted.first) continue;
+      counted.begin = runs_[r].arrival[counted.first];
+      counted.end = runs_[r].arrival[counted.last - 1];
+    }
+  }
+
   // How long what thinking brings lasts at the beginning of a run; at most half of it.
   TimeNs Beginning() {
     if (!reading_.steady) return 0;

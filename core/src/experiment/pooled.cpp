@@ -39,20 +39,14 @@ Span SpanOf(const Observations& run, TimeNs from, TimeNs until) {
 class Pooler {
  public:
   Pooler(const Scenario& scenario, const Findings& findings, const std::vector<Observations>& runs)
-      : s_(scenario), runs_(runs) {
+      : s_(scenario),
+        runs_(runs),
+        counted_(findings.counted),
+        lasting_(findings.lives.has_value()) {
     const bool classes = std::any_of(runs.begin(), runs.end(),
                                      [](const Observations& run) { return !run.of_class.empty(); });
     if (classes) out_.classes.resize(s_.workload.classes.size());
     out_.targets.resize(s_.slo.size());
-    counted_ = findings.counted;
-    lasting_ = findings.lives.has_value();
-    const bool none = std::all_of(counted_.begin(), counted_.end(),
-                                  [](const CountedRequests& c) { return c.last <= c.first; });
-    // Of an overload that lasts no longer than its requests all are the drain.
-    for (std::size_t r = 0; none && r < runs.size(); ++r) {
-      counted_[r].first = 0;
-      counted_[r].last = runs[r].arrival.size();
-    }
   }
 
   Pooled Pool(bool batches, bool overloaded) {
@@ -200,8 +194,8 @@ class Pooler {
 
   const Scenario& s_;
   const std::vector<Observations>& runs_;
-  std::vector<CountedRequests> counted_;  // by run
-  bool lasting_ = false;                  // clients think, see lives.h
+  const std::vector<CountedRequests>& counted_;  // by run
+  const bool lasting_;                           // clients think, see lives.h
   std::size_t run_ = 0;
   double seconds_ = 0;
   Pooled out_;
