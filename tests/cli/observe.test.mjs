@@ -125,8 +125,9 @@ test('Observe_ServersOfKnownLaws_CalibrateReadsThemInOrder', async () => {
       const { status, stderr } = await servecast(['calibrate', out, '--scenario', mine, '-o', file('pack.json')]);
       assert.equal(status, 0, stderr);
       assert.match(stderr, /found {4}run\.json: 20 requests of vllm bench serve, at their own times/);
+      assert.match(stderr, /^ *run tpot, 1 /m);
+      // Which of them twenty requests can tell is a matter of the server's jitter.
       const { parameters } = JSON.parse(readFileSync(file('pack.json'), 'utf8'));
-      assert.ok(Object.keys(parameters).length > 0);
       for (const { value } of Object.values(parameters)) assert.ok(Number.isFinite(value));
       const again = await servecast(['run', preset, '--once', '--trace', out]);
       assert.equal(again.status, 0, again.stderr);
