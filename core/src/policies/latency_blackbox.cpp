@@ -6,7 +6,7 @@
 #include "serving/microseconds.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_blackbox {
 namespace {
 
 class Blackbox final : public LatencyModel {
@@ -56,9 +56,9 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kLatencyBlackbox;
-const LatencyEntry kLatencyBlackbox = {
+extern const LatencyEntry kEntry;
+const LatencyEntry kEntry = {
     "blackbox", "Linear coefficients fitted on a server (alpha and beta, microseconds)",
     OfWholeEngine(Make), OfWholeEngine(Label)};
 
-}  // namespace servecast
+}  // namespace servecast::latency_blackbox

@@ -11,7 +11,7 @@
 #include "serving/microseconds.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_physics {
 namespace {
 
 template <std::size_t n>
@@ -113,9 +113,9 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kLatencyPhysics;
-const LatencyEntry kLatencyPhysics = {
-    "physics", "Dot product of 16 physical features of a step with coefficients",
-    OfWholeEngine(Make), OfWholeEngine(Label)};
+extern const LatencyEntry kEntry;
+const LatencyEntry kEntry = {"physics",
+                             "Dot product of 16 physical features of a step with coefficients",
+                             OfWholeEngine(Make), OfWholeEngine(Label)};
 
-}  // namespace servecast
+}  // namespace servecast::latency_physics

@@ -21,7 +21,7 @@
 #include "serving/microseconds.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_roofline {
 namespace {
 
 // x to the power of n >= 0, by multiplication: the same bits everywhere.
@@ -168,9 +168,8 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kLatencyRoofline;
-const LatencyEntry kLatencyRoofline = {"roofline",
-                                       "BLIS's roofline: work over data-sheet peaks, by phase",
-                                       OfWholeEngine(Make), OfWholeEngine(Label)};
+extern const LatencyEntry kEntry;
+const LatencyEntry kEntry = {"roofline", "BLIS's roofline: work over data-sheet peaks, by phase",
+                             OfWholeEngine(Make), OfWholeEngine(Label)};
 
-}  // namespace servecast
+}  // namespace servecast::latency_roofline

@@ -16,7 +16,7 @@
 #include "serving/microseconds.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_trained_physics {
 namespace {
 
 class TrainedPhysics final : public LatencyModel {
@@ -117,9 +117,9 @@ LatencyLabel Label(const Scenario&) {
 
 }  // namespace
 
-extern const LatencyEntry kLatencyTrainedPhysics;
-const LatencyEntry kLatencyTrainedPhysics = {
+extern const LatencyEntry kEntry;
+const LatencyEntry kEntry = {
     "trained_physics", "BLIS's trained model, impossibly fast in prefill; with compat blis only",
     OfWholeEngine(Make), OfWholeEngine(Label)};
 
-}  // namespace servecast
+}  // namespace servecast::latency_trained_physics

@@ -4,7 +4,7 @@
 
 #include "serving/replica/batch_scheduler.h"
 
-namespace servecast {
+namespace servecast::scheduler_sarathi {
 namespace {
 
 class Sarathi final : public BatchScheduler {
@@ -97,8 +97,8 @@ class Sarathi final : public BatchScheduler {
 
 }  // namespace
 
-extern const SchedulerEntry kSchedulerSarathi;
-const SchedulerEntry kSchedulerSarathi = {
+extern const SchedulerEntry kEntry;
+const SchedulerEntry kEntry = {
     .name = "sarathi",
     .help = "chunked prefill: decodes first, then prompts in the rest of max_num_batched_tokens",
     .make = kMakes<Sarathi>,
@@ -117,4 +117,4 @@ const SchedulerEntry kSchedulerSarathi = {
         },
 };
 
-}  // namespace servecast
+}  // namespace servecast::scheduler_sarathi
