@@ -31,6 +31,8 @@ struct Imported {
   std::vector<ImportNote> taken;
   std::vector<ImportNote> ignored;
   std::vector<std::string> remarks;  // what was assumed, and what was measured
+  // Members that no text says and that change the answer: "model.top_p_by_default".
+  std::vector<std::string> assumed;
   Issues issues;                     // of the document, or why there is none
 };
 
