@@ -107,7 +107,7 @@ export abstract class ChartElement extends LitElement {
   override connectedCallback(): void {
     super.connectedCallback();
     this.classList.add('chart-host');
-    this.#observer = new ResizeObserver(() => this.#resize());
+    this.#observer = new ResizeObserver(() => this.resize());
     this.#observer.observe(this);
   }
 
@@ -219,8 +219,8 @@ export abstract class ChartElement extends LitElement {
     this.plots = [];
   }
 
-  #resize(): void {
-    const host = this.querySelector<HTMLElement>('.plots')?.clientWidth ?? 0;
+  /** To its place, or for paper as if that were so wide. */
+  resize(host = this.querySelector<HTMLElement>('.plots')?.clientWidth ?? 0): void {
     const width = this.plotWidth(host);
     for (const plot of this.plots) {
       if (host > 0 && plot.width !== width) plot.setSize({ width, height: plot.height });
