@@ -194,7 +194,7 @@ class Tail {
   // "" of fewer than two points.
   std::string Svg() const {
     if (points_.size() < 2) return "";
-    std::string out = Quiet(x_, y_ - 14, kSmall, metric_ + " of one run, by share of requests");
+    std::string out = Quiet(x_, y_ - 24, kSmall, metric_ + " of one run, by share of requests");
     out += fmt::format("<path d=\"M{} {}v{}h{}\" fill=\"none\" stroke=\"{}\"/>\n", x_, y_, height_,
                        width_, kLine);
     if (slo_) {
@@ -250,7 +250,7 @@ std::string Card(const Report& report, const std::string& title, const std::stri
       "r=\"18\" stroke-width=\"2\"/><path d=\"{}\"/></g>\n",
       kLeft + 14, look.colour, look.shape);
   double y = 106;
-  for (const std::string& line : Wrapped(report.verdict.sentence, 60, 3)) {
+  for (const std::string& line : Wrapped(report.verdict.sentence, 57, 3)) {
     out += Text(kLeft + 48, y, 26, line, "font-weight=\"600\"");
     y += 34;
   }
@@ -268,7 +268,7 @@ std::string Card(const Report& report, const std::string& title, const std::stri
     if (!figure.interval.empty()) out += Quiet(kLeft + 150, y + 10, kSmall, figure.interval);
     y += 72;
   }
-  out += Tail(report, 440, 236, 460, 152).Svg();
+  out += Tail(report, 440, 244, 460, 144).Svg();
   if (!address.empty()) {
     constexpr std::size_t kMostAddress = 84;
     const bool whole = Letters(address) <= kMostAddress;

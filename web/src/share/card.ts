@@ -89,7 +89,7 @@ function tail(
     target === undefined
       ? ''
       : `<path d="M${x} ${down(target.limit_ms).toFixed(1)}h${wide}" stroke="${ink}" stroke-dasharray="4 4"/>${text(x + 6, down(target.limit_ms) - 6, small, `limit ${formatGivenTime(target.limit_ms)} at p${target.percentile}`, `fill="${quiet}"`)}`;
-  const name = text(x, y - 14, small, `${metric.toUpperCase()}, by share of requests`, `fill="${quiet}"`);
+  const name = text(x, y - 24, small, `${metric.toUpperCase()}, by share of requests`, `fill="${quiet}"`);
   return `<g>${name}<path d="M${x} ${y}v${high}h${wide}" fill="none" stroke="#788391"/>${limit}<path d="M${path}" fill="none" stroke="#0072b2" stroke-width="2.5"/>${ticks.join('')}</g>`;
 }
 
@@ -103,7 +103,7 @@ export function cardOf(
   const { state } = report.verdict;
   const colour = colours[state] ?? quiet;
   const words = sentence(report.verdict.sentence);
-  const lines = wrapped(words, 60, 3).map((line, index) =>
+  const lines = wrapped(words, 57, 3).map((line, index) =>
     text(left + 48, 106 + index * 34, 26, line, 'font-weight="600"'),
   );
   const figures = report.slo
@@ -131,7 +131,7 @@ ${text(left, 52, 20, wrapped(title, 84, 1)[0] ?? '', `fill="${quiet}"`)}
 <g transform="translate(${left + 14} 98)" fill="none" stroke="${colour}" stroke-width="3"><circle r="18" stroke-width="2"/><path d="${shapes[state] ?? 'M-8 0H8'}"/></g>
 ${lines.join('\n')}
 ${tiles.join('\n')}
-${tail(report, columns, [440, 236, 460, 152])}
+${tail(report, columns, [440, 244, 460, 144])}
 <a href="${markup(address)}">${text(left, height - 46, small, place, `fill="${ink}" text-decoration="underline"`)}</a>
 ${text(left, height - 20, small, `engine ${report.engine_version} · fingerprint ${report.fingerprint}`, `fill="${quiet}"`)}
 </svg>

@@ -78,7 +78,12 @@ function lanePanes(columns: Columns): readonly Pane[] {
       unit: '%',
       share: true,
       series: [
-        { column: 'lane_kv', label: `KV memory, busiest interval ${formatPercent(peak('lane_kv'))}`, meaning: 'kv', fill: 'solid' },
+        {
+          column: 'lane_kv',
+          label: `KV memory, busiest interval ${formatPercent(peak('lane_kv'))}`,
+          meaning: 'kv',
+          fill: 'solid',
+        },
       ],
     },
   ];
