@@ -501,6 +501,9 @@ await task(
     await verdict(page);
     await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('-5');
     await problem(page);
+    const listed = await page.locator('.issues li').first().innerText();
+    assert.match(listed, /^Rate:\s+−5 is not allowed; from 0\.000001 to 1,000,000.req\/s\.$/);
+    assert.ok(!(await page.locator('main').innerText()).includes('/workload/'), 'no pointer is said');
     await audit(page);
   },
   { colorScheme: 'dark' },

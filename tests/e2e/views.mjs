@@ -101,6 +101,43 @@ await task('views: the answer is one page of paper', async (page) => {
 });
 
 await task(
+  'views: the strip shows its sentence whole, whatever the width',
+  async (page) => {
+    await verdict(page);
+    for (const width of [1360, 1200, 1024, 900, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      const [room, needed] = await page
+        .locator('.strip .sentence')
+        .evaluate((element) => [element.clientHeight, element.scrollHeight]);
+      assert.ok(needed <= room, `${needed} of ${room} px at ${width}`);
+    }
+  },
+  { fragment: `?view=numbers#p=llama-3.1-8b-h100x8-disaggregated&workload.requests=400` },
+);
+
+await task(
+  'views: on paper the inputs are read, and charts as well, from a window of any width',
+  async (page) => {
+    await verdict(page);
+    await page.locator('.charts canvas').nth(2).waitFor();
+    await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+    await page.setViewportSize({ width: 703, height: 1000 });
+    await page.emulateMedia({ media: 'print' });
+    const form = await page.locator('.form').innerText();
+    for (const name of ['Rate', 'Sequences', 'Replicas']) assert.ok(form.includes(name), `${name}: ${form}`);
+    assert.equal(await page.locator('.form input[type=range]:visible').count(), 0);
+    assert.equal(await page.getByLabel('Rate, req/s', { exact: true }).inputValue(), '40');
+    await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+    const scales = await page
+      .locator('.charts canvas')
+      .evaluateAll((all) => all.map((canvas) => (canvas.clientWidth / canvas.width) * devicePixelRatio));
+    // 13 px in the canvas, 7 pt on paper.
+    for (const scale of scales) assert.ok(13 * scale * 0.75 >= 7, `${scales}`);
+  },
+  { viewport: { width: 2200, height: 1200 } },
+);
+
+await task(
   'views: the strip is one line of a cluster, too',
   async (page) => {
     await verdict(page);
