@@ -77,6 +77,7 @@ const unknownConfig = JSON.stringify({
   num_key_value_heads: 8,
   vocab_size: 128256,
   torch_dtype: 'bfloat16',
+  max_position_embeddings: 131072,
 });
 
 await task('import: what an assumed top-p comes to is shown, and can be chosen', async (page) => {

@@ -107,7 +107,7 @@ await task(
       await page.goto(
         hostPage(
           `snippet-${ui}`,
-          `<div style="width:720px">${snippet.replace('embed.html#', 'embed.html#autorun=1&')}</div>`,
+          `<div style="width:600px">${snippet.replace('embed.html#', 'embed.html#autorun=1&')}</div>`,
         ),
       );
       await heard(page, 'result');

