@@ -212,9 +212,9 @@ class Tail {
     out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2.5\"/>\n", path,
                        kCurve);
     for (const char* percent : {"50", "90", "99", "99.9"}) {
-      out +=
-          Text(Across(std::stod(percent) / 100), y_ + height_ + 22, kSmall, std::string("p") + percent,
-               fmt::format("fill=\"{}\" text-anchor=\"middle\"", kQuiet));
+      out += Text(Across(std::stod(percent) / 100), y_ + height_ + 22, kSmall,
+                  std::string("p") + percent,
+                  fmt::format("fill=\"{}\" text-anchor=\"middle\"", kQuiet));
     }
     return out;
   }

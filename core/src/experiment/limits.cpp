@@ -196,8 +196,8 @@ void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, 
                                 : peers ? "a faster link of cards that read each other's memory"
                                 : name == "link" || name == "transfer" ? "a 10 % faster link"
                                 : name == "host"                       ? "10 % less of it"
-                                : name == "adapter_seats" ? "one more, or 10 % more,"
-                                                          : "10 % more of it";
+                                : name == "adapter_seats"              ? "one more, or 10 % more,"
+                                                                       : "10 % more of it";
   BindingConstraint& binding = report.binding;
   binding.name = reliefs[0].name;
   binding.share = 0;

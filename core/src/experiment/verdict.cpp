@@ -126,8 +126,8 @@ std::string ShareOfLimit(const SloResult& result) {
   return text;
 }
 
-// "15.5 of 20 ms (15.1 to 15.9)": all in the unit of the limit, but for a value far beyond it, which
-// has its own and lends it to the interval: "15.9 s of 200 ms (15.1 to 16.7)".
+// "15.5 of 20 ms (15.1 to 15.9)": all in the unit of the limit, but for a value far beyond it,
+// which has its own and lends it to the interval: "15.9 s of 200 ms (15.1 to 16.7)".
 std::string ValueOfLimit(const SloResult& result) {
   if (result.share) return ShareOfLimit(result);
   const std::string limit = Ms(result.slo.limit_ms), own = MeasuredMs(*result.value_ms);

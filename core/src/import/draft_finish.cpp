@@ -90,7 +90,8 @@ void Draft::SettleModel() {
       if (!members.contains("top_p_by_default")) {
         out_.assumed.emplace_back("model.top_p_by_default");
         Remark(
-            "whether servers sample by top-p (model.top_p_by_default) is assumed from its family and "
+            "whether servers sample by top-p (model.top_p_by_default) is assumed from its family "
+            "and "
             "may add 20 % to TPOT: its generation_config.json says it");
       }
     }
