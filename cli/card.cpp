@@ -194,7 +194,7 @@ class Tail {
   // "" of fewer than two points.
   std::string Svg() const {
     if (points_.size() < 2) return "";
-    std::string out = Quiet(x_, y_ - 24, kSmall, metric_ + " of one run, by share of requests");
+    std::string out = Quiet(x_, y_ - 38, kSmall, metric_ + " of one run, by share of requests");
     out += fmt::format("<path d=\"M{} {}v{}h{}\" fill=\"none\" stroke=\"{}\"/>\n", x_, y_, height_,
                        width_, kLine);
     if (slo_) {
@@ -202,8 +202,8 @@ class Tail {
       out += fmt::format("<path d=\"M{} {:.1f}h{}\" stroke=\"{}\" stroke-dasharray=\"4 4\"/>\n", x_,
                          at, width_, kInk);
       const std::string name =
-          fmt::format("limit {} at p{:g}", Ms(slo_->limit_ms), slo_->percentile);
-      out += Quiet(x_ + 6, at - 6, kSmall, name);
+          fmt::format("dashed: limit {} at p{:g}", Ms(slo_->limit_ms), slo_->percentile);
+      out += Quiet(x_, y_ - 14, kSmall, name);
     }
     std::string path;
     for (const auto& [share, value] : points_) {

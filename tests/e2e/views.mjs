@@ -115,6 +115,23 @@ await task(
   { fragment: `?view=numbers#p=llama-3.1-8b-h100x8-disaggregated&workload.requests=400` },
 );
 
+await task('views: figures stay in their tiles, whatever the width', async (page) => {
+  await verdict(page);
+  for (const width of [1360, 1280, 1200, 1100, 390, 320]) {
+    await page.setViewportSize({ width, height: 900 });
+    const beyond = await page
+      .locator('.tile')
+      .evaluateAll((all) =>
+        all.map(
+          (tile) =>
+            Math.max(...[...tile.querySelectorAll('*')].map((each) => each.getBoundingClientRect().right)) -
+            tile.getBoundingClientRect().right,
+        ),
+      );
+    assert.ok(Math.max(...beyond) <= 0, `${beyond} px at ${width}`);
+  }
+});
+
 await task(
   'views: on paper the inputs are read, and charts as well, from a window of any width',
   async (page) => {

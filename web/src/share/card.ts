@@ -85,11 +85,17 @@ function tail(
       `fill="${quiet}" text-anchor="middle"`,
     ),
   );
-  const limit =
+  // Said above: inside, it would lie on the curve where that is near.
+  const [limit, said] =
     target === undefined
-      ? ''
-      : `<path d="M${x} ${down(target.limit_ms).toFixed(1)}h${wide}" stroke="${ink}" stroke-dasharray="4 4"/>${text(x + 6, down(target.limit_ms) - 6, small, `limit ${formatGivenTime(target.limit_ms)} at p${target.percentile}`, `fill="${quiet}"`)}`;
-  const name = text(x, y - 24, small, `${metric.toUpperCase()}, by share of requests`, `fill="${quiet}"`);
+      ? ['', '']
+      : [
+          `<path d="M${x} ${down(target.limit_ms).toFixed(1)}h${wide}" stroke="${ink}" stroke-dasharray="4 4"/>`,
+          `dashed: limit ${formatGivenTime(target.limit_ms)} at p${target.percentile}`,
+        ];
+  const name =
+    text(x, y - 38, small, `${metric.toUpperCase()}, by share of requests`, `fill="${quiet}"`) +
+    text(x, y - 14, small, said, `fill="${quiet}"`);
   return `<g>${name}<path d="M${x} ${y}v${high}h${wide}" fill="none" stroke="#788391"/>${limit}<path d="M${path}" fill="none" stroke="#0072b2" stroke-width="2.5"/>${ticks.join('')}</g>`;
 }
 
