@@ -6,23 +6,13 @@ import { readFileSync } from 'node:fs';
 import test from 'node:test';
 import { inFolder } from '../in_folder.mjs';
 import { command } from '../command.mjs';
+import { of, server, steps } from './measured_steps.mjs';
 
 function servecast(...words) {
   const { status, stdout, stderr } = spawnSync(command, words, { encoding: 'utf8' });
   return { status, stdout, stderr };
 }
 
-const server = 'model,gpu,engine,engine_version,tp';
-const of = 'meta-llama/Llama-3.1-8B-Instruct,NVIDIA H100 80GB HBM3,vllm,0.20.1,1';
-const steps = [
-  `${server},batch,mean_context_tokens,itl_p50_ms`,
-  `${of},1,256,7.9`,
-  `${of},8,256,8.1`,
-  `${of},64,256,9.6`,
-  `${of},1,32000,9.9`,
-  `${of},1,96000,13.2`,
-  '',
-].join('\n');
 const preset = 'llama-3.1-8b-h100-chat';
 
 test('Calibrate_Steps_MakeAPackThatRuns', () => {

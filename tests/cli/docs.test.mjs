@@ -9,6 +9,7 @@ import test from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { inFolder } from '../in_folder.mjs';
 import { command } from '../command.mjs';
+import { prompts, steps } from './measured_steps.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const preset = 'llama-3.1-8b-h100-chat';
@@ -36,18 +37,6 @@ const shortened = new Map([
 /** Commands that end with another code than 0, by what they say. */
 const codes = new Map([['servecast check deploy/scenario.json --junit targets.xml', [0, 1, 3]]]);
 
-const of = 'meta-llama/Llama-3.1-8B-Instruct,NVIDIA H100 80GB HBM3,vllm,0.20.1,1';
-const server = 'model,gpu,engine,engine_version,tp';
-const steps = [
-  `${server},batch,mean_context_tokens,itl_p50_ms`,
-  `${of},1,256,7.9`,
-  `${of},8,256,8.1`,
-  `${of},64,256,9.6`,
-  `${of},1,32000,9.9`,
-  `${of},1,96000,13.2`,
-  '',
-];
-const prompts = [`${server},prompt_tokens,ttft_p50_ms`, `${of},128,14`, `${of},1024,33`, `${of},4096,120`, ''];
 /** Files that pages take for granted: what each is, made when a page begins. */
 function prepare(folder, servecast) {
   const write = (name, text) => {
@@ -77,8 +66,8 @@ function prepare(folder, servecast) {
   }
   write('launch.sh', 'vllm serve Qwen/Qwen3-14B --max-num-seqs 64\n');
   copyFileSync(join(root, 'tests/import/configs/qwen3-14b.json'), join(folder, 'config.json'));
-  write('steps.csv', steps.join('\n'));
-  write('prompts.csv', prompts.join('\n'));
+  write('steps.csv', steps);
+  write('prompts.csv', prompts);
   write('run.json', runResult(4, 24, 8.1));
   write('other.json', runResult(2, 23, 7.9));
   servecast(`calibrate steps.csv -o pack.json`);

@@ -81,8 +81,9 @@ TEST(Classes, OnlyOwnRates_NeedNoSharedOnes) {
 TEST(Classes, OwnTurnsAndPrefixes_AreOfTheirSessions) {
   const RequestTable table =
       Table({kTwoClasses, "workload.requests=3000", "workload.prefix={\"groups\":2,\"tokens\":50}",
-             "workload.classes.0.turns=3", "workload.classes.0.think_time_s=2",
-             "workload.classes.1.prefix_groups=3", "workload.classes.1.prefix_tokens=70"});
+             "workload.arrivals.start=together", "workload.classes.0.turns=3",
+             "workload.classes.0.think_time_s=2", "workload.classes.1.prefix_groups=3",
+             "workload.classes.1.prefix_tokens=70"});
   std::map<std::int32_t, int> parents;
   for (std::size_t i = 0; i < 3000;) {
     const bool a = table.priority[i] == 1;
@@ -111,6 +112,7 @@ TEST(Draws, OneKnobChanged_LeavesAllOthers) {
       R"(workload.prompt_tokens={"distribution":"lognormal","median":200,"p99":900})",
       R"(workload.output_tokens={"distribution":"zipf","min":1,"max":300})",
       R"(workload.sessions={"turns":2,"think_time_s":3})",
+      "workload.arrivals.start=together",
       R"(workload.prefix={"groups":4,"tokens":30})"};
   const RequestTable before = Table(base);
   enum Part { kArrival, kPrompt, kOutput, kThink, kClass, kGroup };
@@ -136,14 +138,15 @@ TEST(Draws, OneKnobChanged_LeavesAllOthers) {
   } knobs[] = {
       {"workload.arrivals.rate_per_s=3", kArrival},
       {"workload.arrivals.process=constant", kArrival},
-      {R"(workload.arrivals={"process":"gamma","cv":3})", kArrival},
-      {R"(workload.arrivals={"process":"weibull","cv":3})", kArrival},
+      {R"(workload.arrivals={"process":"gamma","cv":3,"start":"together"})", kArrival},
+      {R"(workload.arrivals={"process":"weibull","cv":3,"start":"together"})", kArrival},
       {"workload.arrivals.process=uniform", kArrival},
       {"workload.arrivals.process=static", kArrival},
       {R"(workload.arrivals={"process":"closed_loop","concurrency":4,"think_time_s":9})", kArrival},
       {"workload.arrivals.profile=diurnal", kArrival},
       {"workload.arrivals.profile=ramp", kArrival},
-      {R"(workload.arrivals={"profile":"piecewise","rate_factors":[[0,3]]})", kArrival},
+      {R"(workload.arrivals={"profile":"piecewise","rate_factors":[[0,3]],"start":"together"})",
+       kArrival},
       {"workload.arrivals.spikes=[[0,5,3]]", kArrival},
       {R"(workload.prompt_tokens={"distribution":"normal"})", kPrompt},
       {R"(workload.prompt_tokens={"distribution":"uniform","min":2,"max":99})", kPrompt},

@@ -180,6 +180,32 @@ TEST(Verdict, TargetWithoutASample_IsNotJudged) {
   }
 }
 
+// Nobody got a first token: too early to say at 1 ms, a miss once the limit is over, and where all
+// of a class were dropped. Nobody is of a class: nothing is known of it.
+TEST(Verdict, TargetWithoutASample_IsMissedOnlyWhereSomeoneWaitedOrWasLost) {
+  const auto check = [](const std::vector<std::string>& changes, VerdictState state,
+                        const char* words) {
+    for (const Report& r : {RunToEnd(Changed(changes)), Judged(Changed(changes))}) {
+      EXPECT_EQ(r.verdict.state, state) << r.verdict.sentence;
+      EXPECT_TRUE(Contains(r.verdict.sentence, words)) << r.verdict.sentence;
+    }
+  };
+  const std::string slow = R"(latency={"backend":"blackbox","alpha":[1e7,0,0],"beta":[1e3,0,0]})";
+  const std::string at_once = R"(workload.arrivals={"process":"static"})";
+  const std::string first = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":200}])";
+  check({slow, at_once, first, "measure.horizon_s=0.001"}, VerdictState::kNotJudged, "Cannot tell");
+  check({slow, at_once, first, "measure.horizon_s=0.5"}, VerdictState::kMisses, "got no token");
+
+  const std::string of_b =
+      R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":200,"class":"b"}])";
+  const auto classes = [](const char* b) {
+    return std::string(R"(workload.classes=[{"name":"a","share":1},{"name":"b",)") + b + "}]";
+  };
+  check({of_b, classes(R"("share":1e-6)")}, VerdictState::kNotJudged, "Cannot tell");
+  check({of_b, classes(R"("share":1,"prompt_tokens":{"distribution":"fixed","value":900000})")},
+        VerdictState::kMisses, "dropped");
+}
+
 TEST(Verdict, KvMemoryNearlyFull_IsUncertain) {
   const auto check = [](const std::string& size, bool full, bool said) {
     const Report r = RunToEnd(Document(

@@ -371,6 +371,7 @@ TEST(Sessions, ThinkTimes_AreExponentialAndKeyedByRow) {
   constexpr std::int64_t kN = 50000;
   Scenario s = Sharing(kN, 5, 0);
   s.workload.sessions.think_time_s = 2;
+  s.workload.arrivals.start = LoadStart::kTogether;
   const RequestTable table = Requests(s);
   double sum = 0, squares = 0, n = 0;
   for (const TimeNs think : table.think) {

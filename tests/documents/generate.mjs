@@ -426,6 +426,16 @@ export function repaired(text, issuesOf) {
   return text;
 }
 
+/** A target of the share of requests that are within several limits. */
+function attainment(dice, { limit_ms, ...target }) {
+  const limits = ['ttft_ms', 'tpot_ms', 'e2e_ms'].filter(() => dice.chance(0.6));
+  return {
+    ...target,
+    metric: 'attainment',
+    ...Object.fromEntries(limits.map((name) => [name, limit_ms * dice.unit()])),
+  };
+}
+
 /** {text, trace?: {name, text}, repair: whether it is to be repaired} of a seed. */
 export function makeDocument(catalog, seed) {
   const dice = new Dice(seed);
@@ -460,7 +470,7 @@ export function makeDocument(catalog, seed) {
       const limit = { metric: dice.pick(['ttft', 'tpot', 'itl', 'e2e']), limit_ms: 1 + dice.below(3000) };
       if (dice.chance(0.5)) limit.percentile = dice.pick([0, 50, 90, 99, 99.9, 100]);
       if (dice.chance(0.05)) limit.class = 'a';
-      return limit;
+      return dice.chance(0.15) ? attainment(dice, limit) : limit;
     });
   }
   if (dice.chance(0.2)) document.measure = fill(dice, fields, '/measure', {}, 0.5);

@@ -1,5 +1,9 @@
 // Loads that take long to be new, and runs that tell nothing: where clients begin, how long runs
 // are, what a full queue turns away, and experiments that more runs would not help.
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -42,6 +46,63 @@ TEST(Thinking, ClientsOfALoop_BeginAtARandomPointOfTheirCycle) {
               0.4);
   EXPECT_EQ(MeanStart(R"("think_time_s":0)", R"({"turns":3})", 100), 0);
   EXPECT_EQ(MeanStart(R"("think_time_s":5,"start":"together")", R"({"turns":1})", 100), 0);
+}
+
+struct Beginnings {
+  std::array<double, 5> by_turn{};           // conversations whose first turn of the run is that
+  double under_way_s = 0, first_second = 0;  // mean of their arrivals; how many of them come then
+};
+
+// Prompts of 100 tokens and outputs of 20: the length of a prompt says which turn it is.
+Beginnings BeginningsOf(const std::string& arrivals, int requests, int seed) {
+  const Scenario scenario = Parsed(Changed(
+      {fmt::format(R"(workload.arrivals={{"process":"poisson","rate_per_s":50{}}})", arrivals),
+       R"(workload.sessions={"turns":5,"think_time_s":10})",
+       R"(workload.prompt_tokens={"distribution":"fixed","value":100})",
+       R"(workload.output_tokens={"distribution":"fixed","value":20})",
+       fmt::format("workload.requests={}", requests), fmt::format("seed={}", seed)}));
+  const RequestTable table = Good(MakeRequests(scenario, {}));
+  Beginnings out;
+  TimeNs before = 0;
+  for (std::size_t r = 0; r < table.arrival.size(); ++r) {
+    const auto turn = static_cast<std::size_t>((table.prompt_tokens[r] - 100) / 120);
+    EXPECT_LT(turn, out.by_turn.size());
+    if (table.think[r] >= 0) continue;
+    EXPECT_GE(table.arrival[r], before);
+    before = table.arrival[r];
+    ++out.by_turn[turn];
+    if (turn == 0) continue;
+    out.under_way_s += static_cast<double>(table.arrival[r]) / 1e9;
+    out.first_second += table.arrival[r] < 1'000'000'000 ? 1 : 0;
+  }
+  out.under_way_s /=
+      std::max(1.0, std::accumulate(out.by_turn.begin() + 1, out.by_turn.end(), 0.0));
+  return out;
+}
+
+// 2,000 of them (Little's law), each before one of four turns, with 10 s to come: 190 in the first
+// second.
+TEST(Thinking, Conversations_AreUnderWayAsInALoadThatHasLasted) {
+  Beginnings sum;
+  constexpr int kSeeds = 20;
+  for (int seed = 1; seed <= kSeeds; ++seed) {
+    const Beginnings one = BeginningsOf("", 40'000, seed);
+    for (std::size_t turn = 1; turn < 5; ++turn) sum.by_turn[turn] += one.by_turn[turn] / kSeeds;
+    sum.under_way_s += one.under_way_s / kSeeds;
+    sum.first_second += one.first_second / kSeeds;
+  }
+  for (std::size_t turn = 1; turn < 5; ++turn) EXPECT_NEAR(sum.by_turn[turn], 500, 20) << turn;
+  EXPECT_NEAR(sum.under_way_s, 10, 0.2);
+  EXPECT_NEAR(sum.first_second, 2000 * (1 - std::exp(-0.1)), 12);
+
+  const Beginnings empty = BeginningsOf(R"(,"start":"together")", 40'000, 1);
+  EXPECT_EQ(empty.by_turn, (std::array<double, 5>{8000}));
+  // So few that only those come that come first.
+  const Beginnings few = BeginningsOf("", 200, 1);
+  EXPECT_GT(few.by_turn[1] + few.by_turn[2] + few.by_turn[3] + few.by_turn[4], few.by_turn[0]);
+  // The rate changes: how many there are at its beginning, nothing says.
+  const Beginnings ramp = BeginningsOf(R"(,"profile":"ramp")", 1000, 1);
+  EXPECT_EQ(ramp.by_turn, (std::array<double, 5>{200}));
 }
 
 // A server of 8 seats and 4 ms a step, whatever is in it.

@@ -409,8 +409,10 @@ inline bool HasRate(ArrivalProcess process) {
   return process != ArrivalProcess::kTrace && process != ArrivalProcess::kStatic &&
          process != ArrivalProcess::kClosedLoop;
 }
-// Of the clients of a closed loop. Spread: at random points of the time that they think.
-enum class LoopStart { kSpread, kTogether };
+// What a run begins with. Spread: the clients of a closed loop at random points of the time that
+// they think, and conversations of a flat rate that are under way. Together: all clients at 0, no
+// conversation.
+enum class LoadStart { kSpread, kTogether };
 // How the rate changes over time; each is a factor of the rate.
 enum class RateProfile { kFlat, kPiecewise, kDiurnal, kRamp };
 
@@ -431,7 +433,8 @@ struct ArrivalSpec {
   // closed_loop
   std::int64_t concurrency = 16;
   double think_time_s = 0;  // mean, exponential
-  LoopStart start = LoopStart::kSpread;
+  // closed_loop, and processes with a rate
+  LoadStart start = LoadStart::kSpread;
   // trace
   double rate_scale = 1;    // arrivals come this many times as fast
   double keep = 1;          // share of the rows

@@ -63,11 +63,11 @@ class Finder {
       e2e_s += run.mean_e2e_s / static_cast<double>(runs_.size());
       offered_s += static_cast<double>(run.last_offered) / 1e9 / static_cast<double>(runs_.size());
     }
-    const double life_s = LivesOf(s_, e2e_s).seconds;
-    if (life_s <= 0) return 0;
-    out_.lives = offered_s / life_s;
+    const Lives lives = LivesOf(s_, e2e_s);
+    if (lives.seconds <= 0) return 0;
+    out_.lives = offered_s / lives.seconds;
     out_.too_short = *out_.lives < kFewestLives;
-    return static_cast<TimeNs>(std::min(kLivesUntilSettled * life_s, offered_s / 2) * 1e9);
+    return static_cast<TimeNs>(std::min(lives.settled_s, offered_s / 2) * 1e9);
   }
 
   // Requests [first_[r], last_[r]) of run r count.

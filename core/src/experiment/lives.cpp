@@ -4,8 +4,16 @@
 #include <algorithm>
 #include <vector>
 
+#include "workload/arrivals.h"
+
 namespace servecast {
 namespace {
+
+// Lives after which all turns of those that began first are over, and all clients have thought.
+constexpr double kLivesUntilSettled = 2;
+// Think times after which one in twenty conversations that were under way at 0 is still to come,
+// with a text that no cache has.
+constexpr double kThinksUntilSettled = 3;
 
 struct Kind {
   double turns = 1, think_s = 0;
@@ -48,8 +56,15 @@ Lives LivesOf(const Scenario& scenario, double e2e_s) {
   for (const Kind& kind : KindsOf(w)) {
     requests += (starts * kind.share + kind.own_rate) * kind.turns;
     if (kind.turns <= 1 && pause_s <= 0) continue;
-    lives.seconds =
-        std::max(lives.seconds, pause_s + (kind.turns - 1) * kind.think_s + kind.turns * e2e_s);
+    const double served_s = kind.turns * e2e_s;
+    const double life_s = pause_s + (kind.turns - 1) * kind.think_s + served_s;
+    const double settled_s =
+        BeginsUnderWay(w.arrivals)
+            ? std::min(kThinksUntilSettled * kind.think_s + kLivesUntilSettled * served_s,
+                       kLivesUntilSettled * life_s)
+            : kLivesUntilSettled * life_s;
+    lives.seconds = std::max(lives.seconds, life_s);
+    lives.settled_s = std::max(lives.settled_s, settled_s);
   }
   lives.requests = loop ? requests : requests * lives.seconds;
   return lives;

@@ -9,13 +9,11 @@ namespace servecast {
 
 // Times as long as a life that a run should be; shorter than the least, it tells nothing.
 inline constexpr double kLives = 10, kFewestLives = 3;
-// Lives after which nothing is left of the beginning: turns still to come of conversations that
-// have begun, clients that have not thought yet.
-inline constexpr double kLivesUntilSettled = 2;
 
 struct Lives {
-  double seconds = 0;   // of one; 0: nobody thinks or has a next turn
-  double requests = 0;  // of all, that come in so long; of a closed loop without thinking, too
+  double seconds = 0;    // of one; 0: nobody thinks or has a next turn
+  double settled_s = 0;  // after which next to nothing is left of a run's beginning
+  double requests = 0;   // of all, that come in so long; of a closed loop without thinking, too
 };
 
 // What a request takes where none waits, about: `e2e_s`, the mean of a run, at most. `report`: of

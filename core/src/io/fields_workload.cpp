@@ -98,12 +98,18 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
            .help = "mean time from an answer to the client's next request, exponential; also after "
                    "a request that was dropped or timed out"},
           &ArrivalSpec::think_time_s);
-    g.Enum({.name = "start",
-            .help = "when clients send their first requests; spread: at random points of the time "
-                    "that they think, as in a loop that has run for long (at 0 without think "
-                    "times); together: all at 0"},
-           &ArrivalSpec::start, {"spread", "together"});
   });
+  Choices begins = WithRate();
+  begins.emplace_back("closed_loop");
+  when(begins, HasRate(a.process) || a.process == ArrivalProcess::kClosedLoop,
+       [](ArrivalFields& g) {
+         g.Enum({.name = "start",
+                 .help = "what a run begins with; spread: as in a load that has lasted for long, "
+                         "clients at random points of the time that they think and, at a flat "
+                         "rate, conversations under way; together: all clients at 0, no "
+                         "conversation"},
+                &ArrivalSpec::start, {"spread", "together"});
+       });
   when({"trace"}, a.process == ArrivalProcess::kTrace, [](ArrivalFields& g) {
     g.Add({.name = "rate_scale",
            .unit = "1",

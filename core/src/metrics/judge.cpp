@@ -50,7 +50,7 @@ void JudgeMiss(const SloResult& worst, Report& r) {
     r.verdict.sentence = Format("{}{}: {} are.", misses, Target(worst.slo), Percent(*worst.share));
     return;
   }
-  const double over = -*worst.margin;
+  const double over = -worst.margin.value_or(0);
   if (over <= 0) {
     r.verdict.sentence = Format("{}{}: {} of the requests were dropped{} or got no token.", misses,
                                 Target(worst.slo), Percent(worst.unserved_share), LostOtherwise(r));
@@ -60,15 +60,25 @@ void JudgeMiss(const SloResult& worst, Report& r) {
                               MeasuredMs(*worst.value_ms), Beyond(1 + over));
 }
 
+// No request has such a latency. A miss if too many were lost, or waited beyond the limit without
+// one; else nothing is known.
+void JudgeUntold(const SloResult& untold, Report& r) {
+  const bool waited = r.Lost() > 0 || r.simulated_s * 1e3 > untold.slo.limit_ms;
+  if (waited && untold.unserved_share > 1 - untold.slo.percentile / 100) {
+    return JudgeMiss(untold, r);
+  }
+  const bool per_token =
+      untold.slo.metric == SloMetric::kTpot || untold.slo.metric == SloMetric::kItl;
+  const bool single = per_token && untold.slo.of_class.empty() && r.e2e_ms.n > 0;
+  r.verdict.state = VerdictState::kNotJudged;
+  r.verdict.sentence = Format("Cannot tell {}: no request {}.", Target(untold.slo),
+                              single ? "made more than one token" : "got that far");
+}
+
 void JudgeSlo(Report& r) {
   const SloResult& worst = Deciding(r);
   if (!worst.value_ms && !worst.share) {
-    const bool per_token =
-        worst.slo.metric == SloMetric::kTpot || worst.slo.metric == SloMetric::kItl;
-    const bool single = per_token && worst.slo.of_class.empty() && r.e2e_ms.n > 0;
-    r.verdict.state = single ? VerdictState::kNotJudged : VerdictState::kMisses;
-    r.verdict.sentence = Format("Cannot tell {}: no request {}.", Target(worst.slo),
-                                single ? "made more than one token" : "got that far");
+    JudgeUntold(worst, r);
   } else if (!worst.met) {
     JudgeMiss(worst, r);
   } else {

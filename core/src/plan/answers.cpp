@@ -173,7 +173,10 @@ std::string MaxRateSentence(const Scenario& scenario, const PlanAnswer& answer) 
       return Format("Misses a target at any load, {} among them.",
                     BindingOf(scenario, answer.binding));
     case PlanOutcome::kUnbounded:
-      return "Keeps its targets at every load that was tried.";
+      return answer.curve.empty()
+                 ? "Keeps its targets at every load that was tried."
+                 : Format("Keeps its targets at every load that was tried, up to {} {}.",
+                          ShortNumber(answer.curve.back().at), answer.unit);
     case PlanOutcome::kUnknown:
       break;
   }

@@ -44,6 +44,7 @@ Result<std::vector<Tokens>> DrawTokens(const Scenario& scenario, const Trace& tr
   for (int i = 0; i < (replays ? 1 : kRunsEach); ++i) {
     Scenario s = scenario;
     s.seed = SeedOfRun(scenario.seed, static_cast<std::size_t>(i));
+    s.workload.arrivals.start = LoadStart::kTogether;  // a unit has all of its turns
     Result<RequestTable> made = MakeRequests(s, trace);
     if (!made.ok()) return made.issues();
     const RequestTable& table = made.value();

@@ -64,6 +64,14 @@ TimeNs DrawStart(std::int64_t seed, std::int64_t session, const ClientCycle& cyc
   return NearestNs(std::min(left_s * 1e9, kLatestNs));
 }
 
+std::optional<TimeNs> UnderWayStream::Next() {
+  units_ -= Log(Uniform(seed_, Stream::kUnderWay, drawn_++));
+  const double left = 1 - units_ / conversations_;
+  if (!(left > 0)) return std::nullopt;
+  const double ns = -Log(left) * think_ns_;
+  return ns <= kLatestNs ? std::optional(NearestNs(ns)) : std::nullopt;
+}
+
 ArrivalStream::ArrivalStream(const ArrivalSpec& spec, double rate_per_s, std::int64_t seed)
     : spec_(spec), mean_ns_(1e9 / rate_per_s), seed_(seed) {
   if (spec.profile != RateProfile::kFlat || !spec.spikes.empty()) clock_.emplace(spec);

@@ -28,6 +28,32 @@ struct ClientCycle {
 };
 TimeNs DrawStart(std::int64_t seed, std::int64_t session, const ClientCycle& cycle);
 
+// When conversations that are under way at 0 send their next turn. Of a load that has lasted for
+// long their number is Poisson, with the mean rate * (turns - 1) * think_time_s (Little's law;
+// answers take no time here), and each has an exponential rest of its think time to come. So the
+// first arrivals are a Poisson process whose rate falls as e^(-t / think_time_s).
+class UnderWayStream {
+ public:
+  // `conversations`: their mean number.
+  UnderWayStream(double conversations, double think_time_s, std::int64_t seed)
+      : conversations_(conversations), think_ns_(think_time_s * 1e9), seed_(seed) {}
+
+  // Ascending; nullopt when there are no more.
+  std::optional<TimeNs> Next();
+
+ private:
+  double conversations_, think_ns_;
+  std::int64_t seed_;
+  std::int64_t drawn_ = 0;
+  double units_ = 0;  // of a process with rate 1
+};
+
+// Whether a load begins with conversations under way: of a rate that does not change.
+inline bool BeginsUnderWay(const ArrivalSpec& arrivals) {
+  return HasRate(arrivals.process) && arrivals.start == LoadStart::kSpread &&
+         arrivals.profile == RateProfile::kFlat;
+}
+
 // The starts of one process with a rate: poisson, gamma, weibull, uniform, constant. The draws of
 // the n-th start are keyed by n. Moves along with O(1) work a start, whatever the parameters.
 class ArrivalStream {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "base/hash.h"
 #include "base/random.h"
@@ -33,16 +34,25 @@ struct Kind {
 
 // Where sessions come from, one counting its own.
 struct Source {
+  Source(const Kind* k, ArrivalStream s) : kind(k), stream(std::move(s)) { Advance(); }
+  Source(const Kind* k, UnderWayStream s) : kind(k), stream(s) { Advance(); }
+
+  bool UnderWay() const { return stream.index() == 1; }
+  void Advance() {
+    next = std::visit([](auto& s) { return s.Next(); }, stream);
+  }
+
   const Kind* kind;  // nullptr: by share
-  ArrivalStream stream;
+  std::variant<ArrivalStream, UnderWayStream> stream;
   std::int64_t started = 0;
-  std::optional<TimeNs> next = stream.Next();
+  std::optional<TimeNs> next;
 };
 
 struct Session {
   const Kind* kind;
-  std::int64_t number;       // in its source
-  TimeNs start;              // -1: when a client is free
+  std::int64_t number;  // in its source; below 0: it was under way at 0
+  TimeNs start;         // of the first turn of the run; -1: when a client is free
+  std::int64_t first_turn = 0;
   std::int32_t adapter = 0;  // 0: none
 };
 
@@ -73,7 +83,9 @@ class Maker {
  private:
   void MakeKinds();
   void MakeSources();
+  void AddUnderWay(const Kind& kind, double sessions_per_s);
   std::optional<Session> NextSession();
+  std::int64_t SaidBefore(const Session& session) const;
   const Kind& KindByShare(std::int64_t session);
   void SizeColumns(std::size_t n, RequestTable& table) const;
   void AddTurn(const Session& session, std::int64_t turn, std::size_t row, RequestTable& table);
@@ -135,10 +147,26 @@ void Maker::MakeSources() {
   if (shares_) {
     sources_.push_back({nullptr, ArrivalStream(w_.arrivals, w_.arrivals.rate_per_s, seed_)});
   }
+  const double shares = until_.empty() ? 0 : until_.back();
   for (const Kind& kind : kinds_) {
-    if (kind.spec == nullptr || !kind.spec->rate_per_s) continue;
-    sources_.push_back({&kind, ArrivalStream(w_.arrivals, *kind.spec->rate_per_s, kind.seed)});
+    if (kind.spec == nullptr) {
+      AddUnderWay(kind, w_.arrivals.rate_per_s);
+    } else if (!kind.spec->rate_per_s) {
+      AddUnderWay(kind, w_.arrivals.rate_per_s * kind.spec->share / shares);
+    } else {
+      sources_.push_back({&kind, ArrivalStream(w_.arrivals, *kind.spec->rate_per_s, kind.seed)});
+      AddUnderWay(kind, *kind.spec->rate_per_s);
+    }
   }
+}
+
+void Maker::AddUnderWay(const Kind& kind, double sessions_per_s) {
+  if (!BeginsUnderWay(w_.arrivals) || kind.turns <= 1 || kind.think_time_s <= 0) return;
+  const double conversations =
+      sessions_per_s * static_cast<double>(kind.turns - 1) * kind.think_time_s;
+  const std::int64_t seed =
+      static_cast<std::int64_t>(RandomBits(kind.seed, Stream::kUnderWay, &kind - kinds_.data()));
+  sources_.push_back({&kind, UnderWayStream(conversations, kind.think_time_s, seed)});
 }
 
 const Kind& Maker::KindByShare(std::int64_t session) {
@@ -159,7 +187,7 @@ std::optional<Session> Maker::NextSession() {
       const std::int64_t position = replay_->positions[static_cast<std::size_t>(session)];
       start = ReplayedArrival(w_.arrivals, trace_, *replay_, position);
     } else if (w_.arrivals.process == ArrivalProcess::kClosedLoop &&
-               w_.arrivals.start == LoopStart::kSpread && !waits) {
+               w_.arrivals.start == LoadStart::kSpread && !waits) {
       start =
           DrawStart(kind.seed, session, {w_.arrivals.think_time_s, kind.turns, kind.think_time_s});
     }
@@ -170,11 +198,32 @@ std::optional<Session> Maker::NextSession() {
     if (source.next && (first == nullptr || *source.next < *first->next)) first = &source;
   }
   if (first == nullptr) return std::nullopt;
-  const std::int64_t number = first->started++;
-  const Kind& kind = first->kind != nullptr ? *first->kind : KindByShare(number);
-  const Session session{&kind, number, *first->next};
-  first->next = first->stream.Next();
+  const std::int64_t count = first->started++;
+  const Kind& kind = first->kind != nullptr ? *first->kind : KindByShare(count);
+  Session session{&kind, count, *first->next};
+  if (first->UnderWay()) {
+    // A number that no other session with the same seed has.
+    const auto kinds = static_cast<std::int64_t>(kinds_.size());
+    session.number = -1 - (count * kinds + (&kind - kinds_.data()));
+    const double u = Uniform(kind.seed, Stream::kUnderWay, session.number);
+    session.first_turn = std::min(
+        1 + static_cast<std::int64_t>(u * static_cast<double>(kind.turns - 1)), kind.turns - 1);
+  }
+  first->Advance();
   return session;
+}
+
+// Tokens that the turns before the run's first one have come to, shared beginning and all.
+std::int64_t Maker::SaidBefore(const Session& session) const {
+  const Kind& kind = *session.kind;
+  std::int64_t said = kind.prefix.groups > 0 ? kind.prefix.tokens : 0;
+  for (std::int64_t turn = 0; turn < session.first_turn; ++turn) {
+    const std::int64_t key = session.number * kind.turns + turn;
+    const std::int64_t prompt = kind.prompts.Draw({kind.seed, false, key}, 0, 0);
+    said = std::min(said + prompt, kMostTokens);
+    said += kind.outputs.Draw({kind.seed, true, key}, 0, prompt);
+  }
+  return said;
 }
 
 // The columns that some class needs.
@@ -244,12 +293,13 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
                     RequestTable& table) {
   const Kind& kind = *session.kind;
   const std::int64_t key = session.number * kind.turns + turn;
-  table.arrival[row] = turn == 0 ? session.start : -1;
+  const bool first = turn == session.first_turn;
+  table.arrival[row] = first ? session.start : -1;
   if (!table.think.empty()) {
-    table.think[row] = turn == 0 ? -1 : DrawThinkTime(kind.seed, key, kind.think_time_s);
+    table.think[row] = first ? -1 : DrawThinkTime(kind.seed, key, kind.think_time_s);
   }
   if (!table.pause.empty()) {
-    const bool waits = turn == 0 && session.start < 0;
+    const bool waits = first && session.start < 0;
     table.pause[row] = waits ? DrawThinkTime(kind.seed, key, w_.arrivals.think_time_s) : -1;
   }
   TraceRow traced;
@@ -266,9 +316,8 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
       kind.outputs.Draw({kind.seed, true, key}, traced.output_tokens, prompt);
   // What it sends: the shared beginning, and all that was said before.
   const std::int64_t before =
-      turn > 0 ? std::int64_t{table.prompt_tokens[row - 1]} + table.output_tokens[row - 1]
-      : kind.prefix.groups > 0 ? kind.prefix.tokens
-                               : 0;
+      first ? SaidBefore(session)
+            : std::int64_t{table.prompt_tokens[row - 1]} + table.output_tokens[row - 1];
   table.prompt_tokens[row] = static_cast<std::int32_t>(std::min(before + prompt, kMostTokens));
   table.output_tokens[row] = static_cast<std::int32_t>(output);
   if (content_) table.content[row] = static_cast<std::int32_t>(table.segments.size()) - 1;
@@ -300,7 +349,8 @@ bool Maker::Fill(std::int64_t rows, RequestTable& table) {
     if (!session) return false;
     session->adapter = AdapterOf(*session);
     if (content_) AddSegment(*session, table);
-    for (std::int64_t turn = 0; turn < session->kind->turns && row_ < n; ++turn, ++row_) {
+    std::int64_t turn = session->first_turn;
+    for (; turn < session->kind->turns && row_ < n; ++turn, ++row_) {
       AddTurn(*session, turn, row_, table);
     }
   }

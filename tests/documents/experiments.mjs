@@ -1,0 +1,114 @@
+// node tests/documents/experiments.mjs [CASES [FIRST SEED]]: random documents (generate.mjs), each asked of the command
+// as people ask, that is with the experiment. Nothing may crash, and no check of the report's sanity may fail. Prints
+// what failed, the five that took the most processor time and memory, and "N passed, N failed"; exit 1 when one failed.
+// Whether an answer takes too long is for the reader to say: no machine decides it.
+import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { command } from '../command.mjs';
+import { makeDocument, repaired } from './generate.mjs';
+
+const [cases = 20_000, first = 1] = process.argv.slice(2).map(Number);
+const patienceMs = 600_000;
+const everyMs = 50;
+const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK']));
+const temporary = mkdtempSync(join(tmpdir(), 'servecast-experiments-'));
+
+/** Why the engine does not take a text. */
+function issuesOf(text) {
+  const { stderr } = spawnSync(command, ['validate', '-'], { input: text, encoding: 'utf8' });
+  return [...stderr.matchAll(/^stdin(?:, |:) ?(\/[^:\n]*): (.*)$/gm)].map(([, path, message]) => ({
+    path,
+    kind: /does not fit/.test(message) ? 'does_not_fit' : '',
+  }));
+}
+
+/** {seconds of the processor, mib at most} of a process so far; null once it is gone. */
+function usedBy(pid) {
+  try {
+    const times = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1].split(' ');
+    const peak = /VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'));
+    if (peak === null) return null;
+    return { seconds: (Number(times[11]) + Number(times[12])) / ticksPerSecond, mib: Number(peak[1]) / 1024 };
+  } catch {
+    return null;
+  }
+}
+
+/** {status, stdout, stderr, used} of the command; status "hang" when it did not end. */
+function run(words, input) {
+  return new Promise((resolve) => {
+    const child = spawn(command, words, { stdio: ['pipe', 'pipe', 'pipe'] });
+    const output = { stdout: '', stderr: '' };
+    let used = { seconds: 0, mib: 0 };
+    let hung = false;
+    const timer = setTimeout(() => {
+      hung = true;
+      child.kill('SIGKILL');
+    }, patienceMs);
+    const watch = setInterval(() => (used = usedBy(child.pid) ?? used), everyMs);
+    for (const stream of ['stdout', 'stderr']) {
+      child[stream].setEncoding('utf8');
+      child[stream].on('data', (text) => (output[stream] += text));
+    }
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(input);
+    child.on('close', (status, signal) => {
+      clearTimeout(timer);
+      clearInterval(watch);
+      resolve({ status: hung ? 'hang' : (status ?? signal), used, ...output });
+    });
+  });
+}
+
+/** What is wrong with an answer; "" when nothing. */
+function judge({ status, stdout, stderr }) {
+  if (status === 2) return '';
+  if (status !== 0) return `the command ended with ${status}: ${stderr.slice(0, 500)}`;
+  const failed = (JSON.parse(stdout).sanity ?? []).filter(({ ok }) => !ok);
+  return failed.map(({ name, simulated, bound }) => `${name}: ${simulated} beside ${bound}`).join('; ');
+}
+
+const catalog = JSON.parse(execFileSync(command, ['catalog', '--json'], { maxBuffer: 2 ** 28 }));
+const found = join(import.meta.dirname, '../../build/documents');
+const ran = [];
+let next = first;
+let failed = 0;
+async function lane() {
+  while (next < first + cases) {
+    const seed = next;
+    next += 1;
+    const made = makeDocument(catalog, seed);
+    const text = made.repair ? repaired(made.text, issuesOf) : made.text;
+    const file = made.trace && join(temporary, String(seed), made.trace.name);
+    if (file) {
+      mkdirSync(join(file, '..'));
+      writeFileSync(file, made.trace.text);
+    }
+    const answer = await run(['run', '-', ...(file ? ['--trace', file] : [])], text);
+    if (file) rmSync(join(file, '..'), { recursive: true });
+    if (answer.status === 0) ran.push({ seed, ...answer.used });
+    const wrong = judge(answer);
+    if (wrong === '') continue;
+    failed += 1;
+    mkdirSync(found, { recursive: true });
+    writeFileSync(join(found, `${seed}.json`), text);
+    console.log(`seed ${seed} (build/documents/${seed}.json): ${wrong}`);
+  }
+}
+await Promise.all(Array.from({ length: Math.min(availableParallelism(), 8) }, lane));
+rmSync(temporary, { recursive: true });
+const most = (what, unit) =>
+  ran
+    .toSorted((a, b) => b[what] - a[what])
+    .slice(0, 5)
+    .map((one) => `${one[what].toFixed(1)} ${unit} (seed ${one.seed})`)
+    .join(', ');
+console.log(`${ran.length} of ${cases} ran; longest ${most('seconds', 's')}; largest ${most('mib', 'MiB')}`);
+if (cases >= 200 && ran.length < cases / 5) {
+  console.log('too few of the documents run');
+  failed += 1;
+}
+console.log(`${cases - Math.min(failed, cases)} passed, ${failed} failed`);
+process.exit(failed > 0 ? 1 : 0);
