@@ -33,7 +33,7 @@ struct Imported {
   std::vector<std::string> remarks;  // what was assumed, and what was measured
   // Members that no text says and that change the answer: "model.top_p_by_default".
   std::vector<std::string> assumed;
-  Issues issues;                     // of the document, or why there is none
+  Issues issues;  // of the document, or why there is none
 };
 
 // The scenario that the texts tell together; of two that differ the later wins, and a remark says

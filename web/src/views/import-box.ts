@@ -30,6 +30,7 @@ class ImportElement extends LitElement {
   /** Of a model whose files do not say whether servers sample by top-p; null: they do. */
   declare sampling: Sampling | null;
   #doors: Doors | null = null;
+  #isTrying = false;
   #pause: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
@@ -59,7 +60,7 @@ class ImportElement extends LitElement {
 
   #write(text: string): void {
     Object.assign(this, { text, imported: null, problem: '', sampling: null });
-    this.#doors?.stop();
+    this.#stopTrying();
     clearTimeout(this.#pause);
     if (text.trim() !== '') this.#pause = setTimeout(() => void this.#read(), pauseMs);
   }
@@ -85,6 +86,7 @@ class ImportElement extends LitElement {
       if (this.imported === imported && this.sampling) this.sampling = { ...this.sampling, ...change };
     };
     this.sampling = { on: samplesByTopP(document), with: undefined, without: undefined };
+    this.#isTrying = true;
     this.app.tryOut(true);
     put({ with: await doors.tried(withTopP(document, true)) });
     if (this.imported === imported) put({ without: await doors.tried(withTopP(document, false)) });
@@ -171,11 +173,16 @@ class ImportElement extends LitElement {
   }
 
   #closed(): void {
-    if (this.sampling) {
-      this.#doors?.stop();
-      this.app.tryOut(false);
-    }
+    this.#stopTrying();
     this.remove();
+  }
+
+  /** What was compared goes on. */
+  #stopTrying(): void {
+    if (!this.#isTrying) return;
+    this.#isTrying = false;
+    this.#doors?.stop();
+    this.app.tryOut(false);
   }
 }
 
