@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/text.h"
+#include "metrics/words.h"
 #include "workload/adapters.h"
 
 namespace servecast {
@@ -114,7 +115,8 @@ class Lister {
     }
     if (pools_.size() == 1 && pool.replicas >= 2 && pool.role == PoolRole::kMixed) {
       const std::int64_t prefill = (pool.replicas + 1) / 2;
-      Add(Format("{} replicas for prefill, {} for decode", prefill, pool.replicas - prefill),
+      Add(Format("{} for prefill, {} for decode", Count(prefill, "replica"),
+                 pool.replicas - prefill),
           {Format(R"(cluster.pools=[{{"role":"prefill","replicas":{},"tensor_parallel":{}}},)"
                   R"({{"role":"decode","replicas":{},"tensor_parallel":{}}}])",
                   prefill, pool.tensor_parallel, pool.replicas - prefill, pool.tensor_parallel)});
