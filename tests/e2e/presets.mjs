@@ -115,5 +115,5 @@ await task('coefficients: a published set is found, taken and marked; a file is 
   await nextResult(page, second);
   await dropFile(page, 'bad.json', Buffer.from('{"physics_coefficients":{"spec_version":"7"}}'));
   await page.locator('#coefficients .field-error').waitFor();
-  assert.match(await page.locator('#coefficients .field-error').innerText(), /spec_version/);
+  assert.match(await page.locator('#coefficients .field-error').innerText(), /spec version/);
 });

@@ -85,9 +85,18 @@ await task(
   { fragment: `?view=cluster#p=${preset}` },
 );
 
+/** What paper needs comes after the first verdict. */
+const forPaper = (page) =>
+  page.waitForFunction(() =>
+    [...document.styleSheets, ...document.adoptedStyleSheets].some((sheet) =>
+      [...sheet.cssRules].some((rule) => rule instanceof CSSMediaRule && rule.cssText.includes('@page')),
+    ),
+  );
+
 await task('views: the answer is one page of paper', async (page) => {
   await verdict(page);
   await page.locator('.blame').first().waitFor();
+  await forPaper(page);
   for (const format of ['A4', 'Letter']) {
     const pdf = await page.pdf({ format, printBackground: true });
     assert.equal(pdf.toString('latin1').match(/\/Type *\/Page\b/g).length, 1, format);
@@ -137,6 +146,7 @@ await task(
   async (page) => {
     await verdict(page);
     await page.locator('.charts canvas').nth(2).waitFor();
+    await forPaper(page);
     await page.emulateMedia({ media: 'print' });
     const form = await page.locator('.form').innerText();
     for (const name of ['Rate', 'Sequences', 'Replicas']) assert.ok(form.includes(name), `${name}: ${form}`);

@@ -335,6 +335,10 @@ export function renderIssues(view: ViewContext, issues: readonly Issue[]): Templ
 function issuePlace(view: ViewContext, issue: Issue): TemplateResult | typeof nothing {
   if (issue.path === '') return nothing;
   if (!issue.path.startsWith('/')) return html`<b>${issue.path}</b>:`;
-  if (view.state.link_problem) return html`<b title=${issue.path}>${placeName(issue.path)}</b>:`;
+  if (view.state.link_problem) {
+    // A key that nobody knows stays as it was written.
+    const isKnown = view.app.source && fieldAt(view.app.source, issue.path);
+    return html`<b title=${issue.path}>${isKnown ? placeName(issue.path) : issue.path.slice(1).replaceAll('/', '.')}</b>:`;
+  }
   return html`<button class="as-link" type="button" title=${issue.path} @click=${() => view.focusField(issue.path)}>${placeName(issue.path)}</button>:`;
 }
