@@ -67,13 +67,11 @@ void CheckTable(const SpeculativeSpec& s, Issues& issues) {
   }
 }
 
-// Options after SFLLM that have no rule where sequences are looked at one by one.
+// An option after SFLLM of which no case was recorded with drafts or adapters.
 void RefuseOptions(const EngineSpec& e, const char* with, Issues& issues) {
   const auto refuse = [&](bool found, const char* path, const char* message) {
     if (found) issues.push_back({path, Format("{} with {}", message, with)});
   };
-  refuse(e.gc_pass_us > 0, "/engine/gc_pass_us", "found %, allowed 0");
-  refuse(e.admission_reserve > 0, "/engine/admission_reserve", "found %, allowed 0");
   refuse(e.overlap_scheduling, "/engine/overlap_scheduling", "found true, allowed false");
 }
 
@@ -118,9 +116,6 @@ void CheckAdapters(const Scenario& s, Issues& issues) {
       {s.model.num_local_experts > 0 || s.model.kv_lora_rank > 0, kSeats,
        "found %, allowed 0 of a model with experts or latent attention: what their adapters cost "
        "is not modelled"},
-      {e.kv_offload.On(), "/engine/kv_offload",
-       "found %, allowed none with max_loras above 0: seats of adapters and loads from slower "
-       "memory are not modelled together"},
       {e.cuda_graphs == CudaGraphs::kCaptured, "/engine/cuda_graphs",
        "found %, allowed \"implied\" and \"eager\" with max_loras above 0"},
       {backend != "auto" && backend != "analytic" && backend != "operators" &&
