@@ -1,6 +1,6 @@
-// What a first visit's module has instead of queue caps, schedulers other than vLLM's and what a
-// calibration says, which few scenarios ask for: nothing calls them, as MissingFiles names the
-// whole module first.
+// What a first visit's module has instead of queue caps, drafts, seats of adapters, schedulers
+// other than vLLM's and what a calibration says, which few scenarios ask for: nothing calls them,
+// as MissingFiles names the whole module first.
 #include <cstdlib>
 #include <memory>
 
@@ -11,6 +11,7 @@
 #include "serving/replica/draft_latency.h"
 #include "serving/replica/queue_caps.h"
 #include "serving/replica/scheduler.h"
+#include "serving/replica/vllm_scheduler.h"
 
 namespace servecast {
 
@@ -21,7 +22,23 @@ void TakeCalibration(const Scenario&, const Scenario&, LatencyLabel&) { std::abo
 std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
-std::unique_ptr<Scheduler> MakeSequenceScheduler(Replica&) { std::abort(); }
+
+void VllmScheduler::StartDrafts() {}
+void VllmScheduler::BeginDrafts(Call&) {}
+void VllmScheduler::DrawOutputs() {}
+void VllmScheduler::FillGroup(StepPlan&, TimeNs) {}
+void VllmScheduler::AdvanceDrafted(Step&) {}
+void VllmScheduler::ApplyDrafted(Step&) {}
+void VllmScheduler::GiveUpDrafted(SlotId) {}
+
+void AdapterSeats::BeginStep() {}
+void AdapterSeats::Add(RequestId) {}
+bool AdapterSeats::MaySeat(RequestId) const { return true; }
+const AdapterSeats::Place* AdapterSeats::Next() const { return nullptr; }
+bool AdapterSeats::Take(RequestId) { return false; }
+void AdapterSeats::SetAside(Place) {}
+bool AdapterSeats::Remove(RequestId) { return false; }
+void AdapterSeats::CountInGroup(std::int32_t, std::int64_t) {}
 
 std::shared_ptr<QueueCaps> MakeQueueCaps(const EngineSpec&, const RequestTable&) { return nullptr; }
 bool QueueCaps::Takes(RequestId, TimeNs) { std::abort(); }

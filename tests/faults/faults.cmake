@@ -52,8 +52,8 @@ plant_in(vllm_scheduler 5 "the watermark is a share of the usable blocks"
   [==[static_cast<double>(in_.pool_blocks - (Planted(5) ? 1 : 0))]==])
 
 plant_in(vllm_grants 6 "the test of the full prompt is left out"
-  [==[engine.scheduler_reserve_full_isl ? known]==]
-  [==[(engine.scheduler_reserve_full_isl && !Planted(6)) ? known]==])
+  [==[remote || engine.scheduler_reserve_full_isl)]==]
+  [==[remote || (engine.scheduler_reserve_full_isl && !Planted(6)))]==])
 
 plant_in(vllm_grants 7 "unchunked prefill is tested before the threshold cuts"
   [==[!engine.enable_chunked_prefill && wanted > budget]==]
@@ -109,8 +109,10 @@ plant_in(kv_cache 15 "shared blocks are released from the first to the last"
         holding.pieces[Planted(15) ? holding.pieces.size() - i : i - 1];]==])
 
 plant_in(vllm_grants 16 "the blocks of an admission are findable one step late"
-  [==[kv_.Register(slot.holding, request, slot.computed + slot.chunk);]==]
-  [==[kv_.Register(slot.holding, request, slot.computed + (Planted(16) ? 0 : slot.chunk));]==])
+  [==[    Register(slot, slot.computed + slot.chunk);
+    call]==]
+  [==[    Register(slot, slot.computed + (Planted(16) ? 0 : slot.chunk));
+    call]==])
 
 plant_in(vllm_grants 17 "a victim that was in the step keeps its tokens"
   [==[if (SlotAt(victim).granted_call == calls_) call]==]
@@ -188,8 +190,8 @@ plant_in(vllm_grants 34 "an admission counts the blocks of its last load only"
       call.plan.shape.transfer_blocks += hit_.stored;]==])
 
 plant_in(vllm_scheduler 35 "a decode that catches up forgets what prefills cost it"
-  [==[if (!slot.catches_up || output.generated == 1) CountPrefill(]==]
-  [==[if (!slot.catches_up || output.generated == 1 || Planted(35)) CountPrefill(]==])
+  [==[if (!slot.decodes || output.generated == 1) CountPrefill(]==]
+  [==[if (!slot.decodes || output.generated == 1 || Planted(35)) CountPrefill(]==])
 
 plant_in(vllm_times 36 "a preemption counts from the schedule call, not from the step"
   [==[.preempted_at = end;]==]
@@ -212,8 +214,8 @@ plant_in(vllm_scheduler 40 "the gap between tokens is the step's time, though an
   [==[if (staged() && !Planted(40)) step.before]==])
 
 plant_in(vllm_grants 41 "a prefill leaves room for the decodes of the batch before"
-  [==[if (staged() && !prefills_.empty()) PlacePrefills();]==]
-  [==[if (staged() && !prefills_.empty() && !Planted(41)) PlacePrefills();]==])
+  [==[if (staged() && !apart_.empty()) PlacePrefills();]==]
+  [==[if (staged() && !apart_.empty() && !Planted(41)) PlacePrefills();]==])
 
 plant_in(replica 42 "time that steps share counts for each of them"
   [==[in_flight_ > 1 ? std::min]==]
@@ -623,232 +625,218 @@ plant_in(draft_rules 507 "with a table, too, admissions are padded"
   [==[s.pads_one_token && s.num_speculative_tokens_per_batch_size.empty();]==]
   [==[s.pads_one_token && (Planted(507) || s.num_speculative_tokens_per_batch_size.empty());]==])
 
-plant_in(sequence_grants 511 "the threshold does not cut drafts"
-  [==[const std::int64_t tokens = CutToThreshold(s.Known() + s.drafts + s.placeholders - s.computed);]==]
-  [==[const std::int64_t tokens = CutToThreshold(s.Known() + (Planted(511) ? 0 : s.drafts) +
-                                               s.placeholders - s.computed) +
-                              (Planted(511) ? s.drafts : 0);]==])
+plant_in(vllm_grants 511 "the threshold does not cut drafts"
+  [==[slot.chunk = ChunkOf(Asked(slot), left);]==]
+  [==[const std::int64_t uncut = Planted(511) ? slot.of_drafts.drafts : 0;
+    slot.chunk = std::min(CutToThreshold(Asked(slot) - uncut) + uncut, left);]==])
 
-plant_in(sequence_grants 512 "a request is skipped if all drafts in flight would end it"
-  [==[s.computed - s.placeholders + 2 >=]==]
-  [==[s.computed - (Planted(512) ? 1 : s.placeholders) + 2 >=]==])
+plant_in(vllm_grants 512 "a request is skipped if all drafts in flight would end it"
+  [==[slot.computed - d.placeholders + 2 >=]==]
+  [==[slot.computed - (Planted(512) ? 1 : d.placeholders) + 2 >=]==])
 
-plant_in(sequence_grants 513 "no request is skipped as it ends"
-  [==[if (s.placeholders > 0 && ]==]
-  [==[if (!Planted(513) && s.placeholders > 0 && ]==])
+plant_in(vllm_grants 513 "no request is skipped as it ends"
+  [==[if (d.placeholders > 0 &&]==]
+  [==[if (!Planted(513) && d.placeholders > 0 &&]==])
 
-plant_in(sequence_grants 514 "a victim keeps its drafts"
-  [==[s.computed = s.placeholders = s.drafts = 0;]==]
-  [==[s.computed = s.placeholders = 0;
-  if (!Planted(514)) s.drafts = 0;]==])
+plant_in(vllm_scheduler 514 "a seat keeps the placeholders of who had it"
+  [==[if (drafts_) slot.of_drafts = {};]==]
+  [==[const std::int64_t left = Planted(514) ? slot.of_drafts.placeholders : 0;
+  if (drafts_) slot.of_drafts = {}, slot.of_drafts.placeholders = left;]==])
 
-plant_in(sequence_grants 515 "a victim's tokens do not return to the budget"
-  [==[    budget += member->tokens;]==]
-  [==[    budget += Planted(515) ? 0 : member->tokens;]==])
+plant_in(vllm_grants 515 "a victim's tokens do not return to the budget"
+  [==[== calls_ && !Planted(17)) call]==]
+  [==[== calls_ && !Planted(17) && !Planted(515)) call]==])
 
-plant_in(sequence_grants 516 "padding among prefills, too"
-  [==[only_decodes = only_decodes && member.decodes;]==]
-  [==[only_decodes = only_decodes && (member.decodes || Planted(516));]==])
+plant_in(vllm_grants 516 "padding among prefills, too"
+  [==[if (!SlotAt(id).decodes) return]==]
+  [==[if (!SlotAt(id).decodes && !Planted(516)) return]==])
 
-plant_in(sequence_grants 517 "padding alone, too"
-  [==[bool only_decodes = !members_.empty() ||]==]
-  [==[bool only_decodes = Planted(517) || !members_.empty() ||]==])
+plant_in(vllm_grants 517 "padding alone, too"
+  [==[bool some = !drafts_]==]
+  [==[bool some = Planted(517) || !drafts_]==])
 
-plant_in(sequence_grants 518 "padding is cut to the budget"
-  [==[if (tokens > budget || cached]==]
-  [==[if ((tokens > budget && !Planted(518)) || cached]==])
+plant_in(vllm_grants 518 "padding is cut to the budget"
+  [==[if (wanted > budget || cached]==]
+  [==[if ((wanted > budget && !Planted(518)) || cached]==])
 
-plant_in(sequence_grants 519 "padding goes beyond max_model_len"
-  [==[|| cached + tokens > in_.max_model_len)]==]
-  [==[|| (cached + tokens > in_.max_model_len && !Planted(519)))]==])
+plant_in(vllm_grants 519 "padding goes beyond max_model_len"
+  [==[|| cached + wanted > in_.max_model_len)]==]
+  [==[|| (cached + wanted > in_.max_model_len && !Planted(519)))]==])
 
-plant_in(sequence_grants 520 "the test of the whole prompt has lookahead"
-  [==[std::max(must_fit, kv_.BlocksFor(known));]==]
-  [==[std::max(must_fit, Planted(520) ? BlocksWith(known) : kv_.BlocksFor(known));]==])
+plant_in(vllm_grants 520 "the test of the whole prompt has lookahead"
+  [==[must_fit = std::max(must_fit, known);]==]
+  [==[must_fit = std::max(must_fit, Planted(520) ? SlotsWith(known) : known);]==])
 
-plant_in(sequence_grants 521 "drafts are registered"
-  [==[  tokens = std::min(tokens, s.Known());]==]
-  [==[  if (!Planted(521)) tokens = std::min(tokens, s.Known());]==])
+plant_in(vllm_grants 521 "drafts are registered"
+  [==[    tokens = std::min(tokens, slot.known);]==]
+  [==[    if (!Planted(521)) tokens = std::min(tokens, slot.known);]==])
 
-plant_in(sequence_grants 522 "an adapter without a seat holds the queue up"
-  [==[      if (from_aside) continue;]==]
-  [==[      if (Planted(522)) break;
-      if (from_aside) continue;]==])
+plant_in(vllm_grants 522 "an adapter without a seat holds the queue up"
+  [==[    if (seats_.MaySeat(head)) return head;]==]
+  [==[    if (seats_.MaySeat(head)) return head;
+    if (Planted(522)) return kNoRequest;]==])
 
-plant_in(sequence_grants 570 "those set aside are left, though their adapter has a seat"
-  [==[bool leaves_aside = AllSeatsTaken() && NextAside(seen) == nullptr;]==]
-  [==[bool leaves_aside = AllSeatsTaken() && (Planted(570) || NextAside(seen) == nullptr);]==])
-plant_in(sequence_grants 571 "who is set aside comes before those who are"
-  [==[++set_aside_,]==]
-  [==[(Planted(571) ? -1 : 1) * ++set_aside_,]==])
+plant_in(adapter_seats 570 "those set aside are left, though their adapter has a seat"
+  [==[for (const std::int32_t lora : taken_) look]==]
+  [==[if (!Planted(570)) for (const std::int32_t lora : taken_) look]==])
+plant_in(adapter_seats 571 "who is set aside comes before those who are"
+  [==[place.order = aside_.empty() ? 0 : std::prev(aside_.end())->order + 1;]==]
+  [==[place.order = aside_.empty()  ? 1000000
+                      : Planted(571) ? aside_.begin()->order - 1
+                                     : std::prev(aside_.end())->order + 1;]==])
 
-plant_in(sequence_grants 523 "an admission takes no adapter's seat"
-  [==[    AddAdapter(At(id).lora);
-    budget]==]
-  [==[    if (!Planted(523)) AddAdapter(At(id).lora);
-    budget]==])
+plant_in(vllm_grants 523 "an admission takes no adapter's seat"
+  [==[if (seats_.any()) seats_.Add(request);]==]
+  [==[if (seats_.any() && !Planted(523)) seats_.Add(request);]==])
 
-plant_in(sequence_grants 524 "those overtaken stand behind the others"
-  [==[if (waiting_.size() == 0 || !waiting_.by_key()) return true;]==]
-  [==[if (waiting_.size() == 0 || !waiting_.by_key()) return !Planted(524) || waiting_.size() == 0;]==])
+plant_in(vllm_grants 524 "those overtaken stand behind the others"
+  [==[(!queue_.by_key() || *aside < place)]==]
+  [==[((!queue_.by_key() && !Planted(524)) || *aside < place)]==])
 
-plant_in(sequence_scheduler 531 "padding uses an entry up"
-  [==[    if (member.drafts > 0 && !member.padded) {
-      member.accepted]==]
-  [==[    if (Planted(531) && member.padded) ++s.verified;
-    if (member.drafts > 0 && !member.padded) {
-      member.accepted]==])
+plant_in(vllm_drafts 531 "padding uses an entry up"
+  [==[    const bool verifies = d.drafts > 0;]==]
+  [==[    if (Planted(531) && d.padded) {
+      ++in_.scratch.draws[static_cast<std::size_t>(slot.request)].verified;
+    }
+    const bool verifies = d.drafts > 0;]==])
 
-plant_in(sequence_scheduler 532 "after a cut there are as many drafts as it left"
-  [==[    s.drafts = next;]==]
-  [==[    s.drafts = Planted(532) && member.drafts > 0 ? member.drafts : next;]==])
+plant_in(vllm_drafts 532 "after a cut there are as many drafts as it left"
+  [==[    d.drafts = next;]==]
+  [==[    d.drafts = Planted(532) && drafts > 0 ? drafts : next;]==])
 
-plant_in(sequence_scheduler 533 "a yield has one placeholder"
-  [==[s.placeholders += 1 + member.drafts;]==]
-  [==[s.placeholders += 1 + (Planted(533) ? 0 : member.drafts);]==])
+plant_in(vllm_drafts 533 "a yield has one placeholder"
+  [==[d.placeholders += 1 + drafts;]==]
+  [==[d.placeholders += 1 + (Planted(533) ? 0 : drafts);]==])
 
-plant_in(sequence_scheduler 534 "rejected drafts stay computed"
-  [==[    s.computed -= rejected;]==]
-  [==[    s.computed -= Planted(534) ? 0 : rejected;]==])
+plant_in(vllm_drafts 534 "rejected drafts stay computed"
+  [==[  slot.computed -= rejected;]==]
+  [==[  slot.computed -= Planted(534) ? 0 : rejected;]==])
 
-plant_in(sequence_scheduler 535 "a victim is put back, too"
-  [==[  if (s.running) {  // S10]==]
-  [==[  if (s.running || Planted(535)) {  // S10]==])
+plant_in(vllm_drafts 536 "nothing is registered at output"
+  [==[    Register(slot, slot.computed - d.placeholders);]==]
+  [==[    if (!Planted(536)) Register(slot, slot.computed - d.placeholders);]==])
 
-plant_in(sequence_scheduler 536 "nothing is registered at output"
-  [==[if (s.running && async_) Register(]==]
-  [==[if (s.running && async_ && !Planted(536)) Register(]==])
+plant_in(vllm_drafts 537 "an unfinished chunk has drafts, too"
+  [==[      slot.decodes = false;]==]
+  [==[      if (Planted(537)) slot.of_drafts.drafts = next;
+      slot.decodes = false;]==])
 
-plant_in(sequence_scheduler 537 "an unfinished chunk has drafts, too"
-  [==[if (s.request != member.request || !member.yields) continue;]==]
-  [==[if (s.request != member.request || (!member.yields && !Planted(537))) continue;]==])
+plant_in(vllm_drafts 538 "tokens beyond the end are delivered in the gap's stead"
+  [==[d.most - slot.known - d.coming);]==]
+  [==[d.most - slot.known - (Planted(538) ? 0 : d.coming));]==])
 
-plant_in(sequence_scheduler 538 "tokens beyond the end are delivered in the gap's stead"
-  [==[s.limit - s.generated - s.coming);
-]==]
-  [==[s.limit - s.generated - (Planted(538) ? 0 : s.coming));
-]==])
-
-plant_in(sequence_scheduler 539 "the drafts of the table are those of the running list"
-  [==[  const std::int64_t next = rules_.After(static_cast<std::int64_t>(members_.size()));]==]
-  [==[  const std::int64_t next =
-      rules_.After(static_cast<std::int64_t>(Planted(539) ? running_.size() : members_.size()));]==])
+plant_in(vllm_drafts 539 "the drafts of the table are those of the running list"
+  [==[forming);
+  const std::int64_t next = rules_.After(made.members);]==]
+  [==[forming);
+  const std::int64_t next = rules_.After(Planted(539) ? running_ : made.members);]==])
 
 plant_in(draft_rules 544 "all requests have the engine's rates"
   [==[if (lengths_.empty()) return law_;]==]
   [==[if (lengths_.empty() || Planted(544)) return law_;]==])
 
 # What drafts change, as far as the README of the golden traces calls it observable.
-plant_in(sequence_grants 545 "lookahead goes beyond max_model_len (S14)"
+plant_in(vllm_grants 545 "lookahead goes beyond max_model_len (S14)"
   [==[return std::min(tokens + rules_.lookahead, in_.max_model_len);]==]
   [==[return std::min(tokens + rules_.lookahead, in_.max_model_len + (Planted(545) ? 99 : 0));]==])
 
-plant_in(sequence_grants 546 "an admission has no lookahead (S15)"
-  [==[std::max<std::int64_t>(0, BlocksWith(cached + tokens) - hit.blocks);]==]
-  [==[std::max<std::int64_t>(0, (Planted(546) ? kv_.BlocksFor(cached + tokens)
-                                               : BlocksWith(cached + tokens)) - hit.blocks);]==])
+plant_in(vllm_grants 546 "an admission has no lookahead (S15)"
+  [==[slot.blocks = BlocksWith(slot.computed + slot.chunk);]==]
+  [==[slot.blocks = Planted(546) ? kv_.BlocksFor(slot.computed + slot.chunk)
+                                : BlocksWith(slot.computed + slot.chunk);]==])
 
 plant_in(draft_rules 547 "all methods drop the last hit block (S18)"
   [==[drops_last_hit = NeedsHiddenStates(s.method)]==]
   [==[drops_last_hit = (Planted(547) || NeedsHiddenStates(s.method))]==])
 
-plant_in(sequence_grants 548 "drafts cost the budget nothing (S4)"
-  [==[    s.drafts = 0;
-    budget -= tokens;]==]
-  [==[    s.drafts = 0;
-    budget -= tokens - (Planted(548) ? members_.back().drafts : 0);]==])
+plant_in(vllm_grants 548 "drafts cost the budget nothing (S4)"
+  [==[    budget -= slot.chunk;
+    slot.needed]==]
+  [==[    budget -= slot.chunk;
+    if (Planted(548)) {
+      budget += std::max<std::int64_t>(0, std::min(slot.of_drafts.drafts, slot.chunk - 1));
+    }
+    slot.needed]==])
 
-plant_in(sequence_grants 549 "the last token before max_model_len is computed (S4)"
-  [==[in_.max_model_len - s.computed - 1));]==]
-  [==[in_.max_model_len - s.computed - (Planted(549) ? 0 : 1)));]==])
+plant_in(vllm_grants 549 "the last token before max_model_len is computed (S4)"
+  [==[in_.max_model_len - slot.computed - 1)]==]
+  [==[in_.max_model_len - slot.computed - (Planted(549) ? 0 : 1))]==])
 
-plant_in(sequence_grants 550 "whoever the budget does not reach loses its drafts (S6)"
-  [==[at < apart_.size() && budget > 0;) {]==]
-  [==[at < apart_.size();) {
-    if (budget <= 0) {
-      if (Planted(550)) At(apart_[at]).drafts = 0;
-      ++at;
-      continue;
-    }]==])
+plant_in(vllm_grants 550 "whoever the budget does not reach loses its drafts (S6)"
+  [==[    if (slot.chunk > 0) TakeChunk(]==]
+  [==[    if (Planted(550) && slot.chunk == 0) slot.of_drafts.drafts = 0;
+    if (slot.chunk > 0) TakeChunk(]==])
 
-plant_in(sequence_grants 551 "no admission is padded (S9)"
-  [==[admission.padded = rules_.pads_one_token &&]==]
-  [==[admission.padded = !Planted(551) && rules_.pads_one_token &&]==])
+plant_in(vllm_grants 551 "no admission is padded (S9)"
+  [==[padded_ = only_decodes_ &&]==]
+  [==[padded_ = !Planted(551) && only_decodes_ &&]==])
 
-plant_in(sequence_grants 552 "whoever has no room to be padded is admitted without (S9)"
+plant_in(vllm_grants 552 "whoever has no room to be padded is admitted without (S9)"
   [==[Planted(519))) return BlockedBy::kTokenBudget;
   }]==]
   [==[Planted(519))) {
       if (!Planted(552)) return BlockedBy::kTokenBudget;
-      admission.padded = false;
-      tokens = 1;
+      padded_ = false;
+      wanted = 1;
     }
   }]==])
 
-plant_in(sequence_scheduler 553 "blocks of rejected drafts are given back (S16)"
-  [==[  s.generated += member.made;
+plant_in(vllm_drafts 553 "blocks of rejected drafts are given back (S16)"
+  [==[  slot.known += output.made;
 ]==]
-  [==[  s.generated += member.made;
-  if (Planted(553) && s.running && !async_ && rejected > 0) {
-    const std::int64_t more = s.blocks - std::max(kv_.BlocksFor(s.computed + 1), s.holding.blocks);
-    if (more > 0) kv_.Take(-more, replica_.now()), s.blocks -= more;
+  [==[  slot.known += output.made;
+  if (Planted(553) && !async && rejected > 0) {
+    const std::int64_t more =
+        slot.blocks - std::max(kv_.BlocksFor(slot.computed + 1), slot.holding.blocks);
+    if (more > 0) kv_.Take(-more, replica_.now()), slot.blocks -= more;
   }
 ]==])
 
-plant_in(sequence_scheduler 554 "a victim's tokens in flight are lost (S27)"
-  [==[  if (!member.yields) return;
-  const std::int64_t rejected]==]
-  [==[  if (!member.yields) return;
-  if (Planted(554) && !s.running) {
-    s.coming -= member.made;
-    return;
-  }
-  const std::int64_t rejected]==])
+plant_in(vllm_drafts 554 "a victim's tokens in flight are lost (S27)"
+  [==[if (!runs && in_.results.state[r]]==]
+  [==[if (!runs && Planted(554)) return;
+  if (!runs && in_.results.state[r]]==])
 
-plant_in(sequence_grants 556 "an adapter on a seat needs another (S29)"
-  [==[std::find(adapters_.begin(), adapters_.end(), s.lora) == adapters_.end();]==]
-  [==[(Planted(556) ||
-          std::find(adapters_.begin(), adapters_.end(), s.lora) == adapters_.end());]==])
+plant_in(adapter_seats 556 "an adapter on a seat needs another (S29)"
+  [==[return std::find(taken_]==]
+  [==[return !Planted(556) && std::find(taken_]==])
 
-plant_in(sequence_grants 557 "requests without an adapter need a seat (S29)"
-  [==[return AllSeatsTaken() && s.lora != 0 &&]==]
-  [==[return AllSeatsTaken() && (s.lora != 0 || Planted(557)) &&]==])
+plant_in(adapter_seats 557 "requests without an adapter need a seat (S29)"
+  [==[|| lora == 0)]==]
+  [==[|| (lora == 0 && !Planted(557)))]==])
 
 # Who is in the group of those that verify all drafts.
-plant_in(sequence_group 561 "a member may end in the group"
-  [==[s.prompt + s.limit - group_.tokens() - 2;]==]
-  [==[s.prompt + s.limit - group_.tokens() - (Planted(561) ? 0 : 2);]==])
+plant_in(vllm_drafts 561 "a member may end in the group"
+  [==[slot.of_drafts.most - group.tokens() - 2;]==]
+  [==[slot.of_drafts.most - group.tokens() - (Planted(561) ? 0 : 2);]==])
 
-plant_in(sequence_group 562 "whoever comes before a member may be cut"
-  [==[if (asked > budget && s.order < newest_) return false;]==]
-  [==[if (asked > budget && s.order < newest_ && !Planted(562)) return false;]==])
+plant_in(vllm_drafts 562 "whoever comes before a member may be cut"
+  [==[slot.admission < drafts_->newest)]==]
+  [==[slot.admission < drafts_->newest && !Planted(562))]==])
 
-plant_in(sequence_group 563 "one apart does not need blocks"
-  [==[free -= std::max<std::int64_t>(0, BlocksWith]==]
-  [==[if (!Planted(563)) free -= std::max<std::int64_t>(0, BlocksWith]==])
+plant_in(vllm_drafts 563 "one apart does not need blocks"
+  [==[free -= Taken(]==]
+  [==[if (!Planted(563)) free -= Taken(]==])
 
-plant_in(sequence_group 564 "who leaves has registered all tokens"
-  [==[s.registered = s.Known() - last_made;]==]
-  [==[s.registered = s.Known() - (Planted(564) ? 0 : last_made);]==])
+plant_in(vllm_drafts 564 "who leaves has registered all tokens"
+  [==[d.registered = slot.known - last_made;]==]
+  [==[d.registered = slot.known - (Planted(564) ? 0 : last_made);]==])
 
-plant_in(sequence_group 565 "one that is elsewhere in its steps joins"
-  [==[if (member->padded || member->drafts != group_.drafts() || !member->decodes) return false;]==]
-  [==[if (!Planted(565) &&
-        (member->padded || member->drafts != group_.drafts() || !member->decodes)) {
-      return false;
-    }]==])
+plant_in(vllm_drafts 565 "one that is elsewhere in its steps joins"
+  [==[if (member->drafts != group.drafts() || !member->decodes) return false;]==]
+  [==[if (!Planted(565) && (member->drafts != group.drafts() || !member->decodes)) return false;]==])
 
-plant_in(sequence_grants 567 "decodes of the group need no adapters' seats"
-  [==[for (const OfAdapter& each : group_adapters_) adapters_]==]
-  [==[if (!Planted(567)) for (const OfAdapter& each : group_adapters_) adapters_]==])
+plant_in(adapter_seats 567 "decodes of the group need no adapters' seats"
+  [==[for (const OfAdapter& each : group_) taken_]==]
+  [==[if (!Planted(567)) for (const OfAdapter& each : group_) taken_]==])
 
-plant_in(sequence_group 568 "who leaves the group keeps its adapter's seat"
-  [==[if (at->members == 0) group]==]
-  [==[if (at->members == 0 && !Planted(568)) group]==])
+plant_in(adapter_seats 568 "who leaves the group keeps its adapter's seat"
+  [==[if (at->members == 0) group_]==]
+  [==[if (at->members == 0 && !Planted(568)) group_]==])
 
-plant_in(sequence_scheduler 569 "prefills need no products of adapters"
-  [==[work.tokens += member.tokens;]==]
-  [==[if (decodes || !Planted(569)) work.tokens += member.tokens;]==])
+plant_in(vllm_scheduler 569 "prefills need no products of adapters"
+  [==[work.tokens += slot.chunk;]==]
+  [==[if (decodes || !Planted(569)) work.tokens += slot.chunk;]==])
 
 plant_in(draft_group 566 "a member gets its block one token late"
   [==[computed_[i] > room_[i] ? 1 : 0;
@@ -1010,11 +998,6 @@ plant_in(vllm_grants 706 "an admission needs no room for windows in flight"
 plant_in(replica 707 "a run of decodes forgets their windows"
   [==[blocks + decodes.windows_due();]==]
   [==[blocks + (Planted(707) ? 0 : decodes.windows_due());]==])
-
-plant_in(sequence_grants 708 "an admission with drafts needs no room for windows in flight"
-  [==[must_fit += kv_.windows().Asked(must_fit, hit.blocks) - hit.blocks;]==]
-  [==[must_fit += (Planted(708) ? kv_.windows().Held(must_fit)
-                             : kv_.windows().Asked(must_fit, hit.blocks)) - hit.blocks;]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

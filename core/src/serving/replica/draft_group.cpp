@@ -24,7 +24,6 @@ DraftGroup::Place DraftGroup::Join(const Member& member, RequestId request) {
   keys_.push_back(acceptance_.KeyOf(request, member.draws));
   laws_.push_back(acceptance_.LawOf(request).data());
   first_step_.push_back(steps_ - member.draws);
-  interference_before_.push_back(interference_);
   for (std::vector<std::uint8_t>& accepted : by_step_) accepted.push_back(0);
   computed_sum_ += member.computed;
   blocks_sum_ += member.blocks;
@@ -37,8 +36,7 @@ DraftGroup::Member DraftGroup::Leave(Place place) {
                          .computed = computed_[at],
                          .blocks = (room_[at] + lookahead_) / block_size_,
                          .last = last_[at],
-                         .draws = steps_ - first_step_[at],
-                         .interference = interference_before_[at]};
+                         .draws = steps_ - first_step_[at]};
   computed_sum_ -= member.computed;
   blocks_sum_ -= member.blocks;
   ReplaceByLast(ids_, at);
@@ -48,7 +46,6 @@ DraftGroup::Member DraftGroup::Leave(Place place) {
   ReplaceByLast(keys_, at);
   ReplaceByLast(laws_, at);
   ReplaceByLast(first_step_, at);
-  ReplaceByLast(interference_before_, at);
   for (std::vector<std::uint8_t>& accepted : by_step_) ReplaceByLast(accepted, at);
   return member;
 }
@@ -86,7 +83,6 @@ std::int64_t DraftGroup::Begin() {
   ++steps_;
   now_.resize(size);
   std::int64_t all = 0;
-  if (drafts == 0) std::fill(now_.begin(), now_.end(), std::uint8_t{0});
   for (std::size_t i = 0; i < size && drafts > 0; ++i) {
     const std::uint64_t draw = Acceptance::DrawOf(keys_[i]);
     keys_[i] += kGolden;

@@ -1,5 +1,5 @@
 // Decodes that verify all drafts in every step, as sums and columns: what DecodeGroup is to decodes
-// that advance by one token each. They may have none, where a scenario has adapters.
+// that advance by one token each.
 //
 // How many drafts are accepted is each sequence's own, so a step touches every member: but only to
 // draw that number and to compare how far it is with two bounds, the end of its blocks and that of
@@ -7,7 +7,7 @@
 // computed), or is worked out as it leaves. Columns have one place a member; who leaves is replaced
 // by the last, as the order is the scheduler's.
 //
-// Each step in flight has all members in it, and none of them ends by one: SequenceScheduler takes
+// Each step in flight has all members in it, and none of them ends by one: VllmScheduler takes
 // those out in time, and all of them before a step for which tokens or blocks might not suffice.
 #pragma once
 
@@ -27,9 +27,8 @@ class DraftGroup {
     std::int32_t id = 0;        // the scheduler's
     std::int64_t computed = 0;  // with what steps in flight compute, drafts included
     std::int64_t blocks = 0;
-    std::int64_t last = 0;    // it may be in a step that begins with so many tokens computed
-    std::int64_t draws = 0;   // so far
-    TimeNs interference = 0;  // of all steps, as it came: see interference()
+    std::int64_t last = 0;   // it may be in a step that begins with so many tokens computed
+    std::int64_t draws = 0;  // so far
   };
 
   DraftGroup(const DraftRules& rules, const Acceptance& acceptance, std::int64_t block_size,
@@ -69,11 +68,10 @@ class DraftGroup {
   // The next step begins: its blocks are taken, and its drafts' fate is drawn. How many of all are
   // accepted.
   std::int64_t Begin();
-  // It was launched. `interference`: by which prefills make its decodes wait.
-  void Launched(std::size_t step, TimeNs end, TimeNs interference) {
+  // It was launched.
+  void Launched(std::size_t step, TimeNs end) {
     by_step_[step].swap(now_);
     last_step_ = end;
-    interference_ += interference;
   }
   // Its outputs are applied, at `end`.
   void Apply(std::size_t step, TimeNs end);
@@ -82,7 +80,6 @@ class DraftGroup {
 
   TimeNs last_step() const { return last_step_; }    // end of the newest one
   TimeNs last_token() const { return last_token_; }  // all had one then
-  TimeNs interference() const { return interference_; }
   // Of the first that joins.
   void StartAt(TimeNs last_step, TimeNs last_token) {
     last_step_ = last_step;
@@ -101,13 +98,12 @@ class DraftGroup {
   std::vector<std::uint64_t> keys_;                   // of the next draw
   std::vector<const std::uint64_t*> laws_;            // see Acceptance
   std::vector<std::int64_t> first_step_;              // steps_ less its draws as it came
-  std::vector<TimeNs> interference_before_;
-  std::vector<std::vector<std::uint8_t>> by_step_;  // accepted, by a step's place
-  std::vector<std::uint8_t> now_;                   // of the step that is being formed
+  std::vector<std::vector<std::uint8_t>> by_step_;    // accepted, by a step's place
+  std::vector<std::uint8_t> now_;                     // of the step that is being formed
 
   std::int64_t computed_sum_ = 0, blocks_sum_ = 0;
   std::int64_t steps_ = 0;  // begun so far
-  TimeNs last_step_ = 0, last_token_ = 0, interference_ = 0;
+  TimeNs last_step_ = 0, last_token_ = 0;
   std::vector<std::int64_t> tally_;  // scratch
 };
 

@@ -87,10 +87,7 @@ Replica::Replica(const ReplicaInput& input)
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
   for (std::size_t i = 0; i < depth_; ++i) steps_[i].place = i;
-  const bool walks = in_.engine.speculative.On() || in_.engine.max_loras > 0;
-  scheduler_ = in_.setup != nullptr ? in_.setup->entry->machine(*this)
-               : walks              ? MakeSequenceScheduler(*this)
-                                    : MakeVllmScheduler(*this);
+  scheduler_ = in_.setup != nullptr ? in_.setup->entry->machine(*this) : MakeVllmScheduler(*this);
 }
 
 // ---- The loop ------------------------------------------------------------------------------
@@ -464,6 +461,7 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
     BatchShape shape = decodes.shape();
     if (!run.prices_blocks) shape.decode_kv_blocks = 0;
     shape.preemption_ema = load_.preemption_ema;
+    shape.lora = run.lora;
     const StepPrice price = in_.latency.Price(shape);
     if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
     kv_unused += blocks * kv_.block_size() - size;

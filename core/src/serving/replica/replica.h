@@ -32,8 +32,12 @@ struct ReplicaScratch {
   explicit ReplicaScratch(const RequestTable& requests)
       : last_token(static_cast<std::size_t>(requests.size()), 0),
         slot(requests.timeout.size(), -1) {}
-  std::vector<TimeNs> last_token;  // the last one before it stopped decoding
+  std::vector<TimeNs> last_token;  // the last one before it stopped decoding, or with drafts any
   std::vector<std::int32_t> slot;  // where it runs; empty without time-outs
+  struct Draws {
+    std::int64_t verified = 0, proposed = 0;
+  };
+  std::vector<Draws> draws;  // of its drafts, so far; empty without
 };
 
 struct SchedulerSetup;

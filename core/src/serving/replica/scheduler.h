@@ -6,8 +6,8 @@
 // one for many steps of decodes, so they cost nothing beside the work that they ask for. What a
 // scheduler does with the machine's memory the machine checks, by the numbers of the invariants.
 //
-// vllm_scheduler.h has vLLM's rules, and for drafts sequence_scheduler.h. Schedulers that form each
-// batch anew (batch_scheduler.h) are behind job_scheduler.h.
+// vllm_scheduler.h has vLLM's rules. Schedulers that form each batch anew (batch_scheduler.h) are
+// behind job_scheduler.h.
 #pragma once
 
 #include <cstdint>
@@ -80,6 +80,7 @@ struct DecodeRun {
   bool takes_blocks = true;    // as decodes need them; else they have all
   std::int64_t spare = 0;      // free blocks that are not for decodes, see MakeRoomInRun
   std::int64_t kv_unused = 0;  // as it begins: see StepLevels
+  AdapterWork lora = {};       // of each step
   bool prices_blocks = true;   // BatchShape::decode_kv_blocks is told
   bool first_apart = false;    // the scheduler counts gaps and delays of its first step: FirstOfRun
 };
@@ -162,8 +163,7 @@ class Scheduler {
   Habits habits_;
 };
 
-// Require: the replica's input has no setup of another scheduler, whose entry makes it.
+// Requires: the replica's input has no setup of another scheduler, whose entry makes it.
 std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica);
-std::unique_ptr<Scheduler> MakeSequenceScheduler(Replica& replica);
 
 }  // namespace servecast

@@ -13,8 +13,44 @@
 
 namespace servecast {
 
+// ---- What a request asks for ---------------------------------------------------------------
+
+// S14: with drafts lookahead slots come on top, but none beyond the longest sequence.
+std::int64_t VllmScheduler::SlotsWith(std::int64_t tokens) const {
+  return std::min(tokens + rules_.lookahead, in_.max_model_len);
+}
+
+// What one apart computes next, if nothing but its own length cuts it; 0: it sits the step out.
+std::int64_t VllmScheduler::Asked(const Slot& slot) const {
+  const std::int64_t tokens = slot.known - slot.computed;
+  if (!drafts_) return tokens;
+  const Drafted& d = slot.of_drafts;
+  // S24: even if all drafts in flight are rejected it ends by the steps that are under way.
+  if (d.placeholders > 0 && slot.computed - d.placeholders + 2 >= d.most) return 0;
+  return std::max<std::int64_t>(
+      0, std::min(tokens + d.drafts + d.placeholders, in_.max_model_len - slot.computed - 1));
+}
+
+// Blocks of known tokens have content from now on; drafts are not known.
+void VllmScheduler::Register(Slot& slot, std::int64_t tokens) {
+  if (drafts_) {
+    tokens = std::min(tokens, slot.known);
+    if (tokens <= slot.of_drafts.registered) return;
+    slot.of_drafts.registered = tokens;
+  }
+  kv_.Register(slot.holding, slot.request, tokens);
+}
+
+// The blocks that it needs for its chunk were taken.
+inline void VllmScheduler::TakeChunk(Slot& slot) {
+  slot.blocks = slot.needed;
+  Register(slot, slot.computed + slot.chunk);
+}
+
+// ---- The running list ----------------------------------------------------------------------
+
 void VllmScheduler::Schedule(Call& call) {
-  if (staged() && !prefills_.empty()) PlacePrefills();
+  if (staged() && !apart_.empty()) PlacePrefills();
   if (!GrantAll(call)) GrantByPreempting(call);
   StepPlan& plan = call.plan;
   if (!plan.preempted.empty()) {
@@ -27,29 +63,30 @@ void VllmScheduler::Schedule(Call& call) {
   replica_.SmoothPreemptions(plan.preempted.size(), running_);
 }
 
-// Each running request gets what it asks for, a prefill within what is left of the budget. False,
+// Each running request gets what it asks for, one apart within what is left of the budget. False,
 // and nothing taken, when the blocks do not suffice; or, with pipeline stages, the budget does not
 // for two groups of decodes that a preemption brought together.
 bool VllmScheduler::GrantAll(Call& call) {
   std::int64_t budget = call.budget;
   std::int64_t blocks = group_->due() + group_->windows_due();
-  for (const SlotId id : prefills_) {
+  for (const SlotId id : apart_) {
     Slot& slot = SlotAt(id);
     const std::int64_t left = budget - slot.decodes_before;
     if (left < 0 && staged()) return false;
     SERVECAST_CHECK(left >= 0, "no decode is left out for lack of budget");
-    slot.chunk = ChunkOf(slot.known - slot.computed, left);
+    slot.chunk = ChunkOf(Asked(slot), left);
     budget -= slot.chunk;
-    blocks += BlocksBetween(slot.computed, slot.computed + slot.chunk);
+    slot.needed = BlocksWith(slot, slot.chunk);
+    blocks += Taken(slot.blocks, slot.needed);
   }
   budget -= group_->size();
   if (budget < 0 && staged()) return false;
   SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
   if (blocks > Free()) return false;
   kv_.Take(blocks, replica_.now());
-  for (const SlotId id : prefills_) {
+  for (const SlotId id : apart_) {
     Slot& slot = SlotAt(id);
-    kv_.Register(slot.holding, slot.request, slot.computed + slot.chunk);
+    if (slot.chunk > 0) TakeChunk(slot);
   }
   call.budget = budget;
   return true;
@@ -64,10 +101,15 @@ void VllmScheduler::GrantByPreempting(Call& call) {
   for (SlotId id = first_; id != kNoSlot && call.budget > 0 && !ended;) {
     Slot& slot = SlotAt(id);
     if (MayRun(slot)) {
+      const bool apart = slot.phase == Phase::kApart;
+      const std::int64_t tokens = apart ? ChunkOf(Asked(slot), call.budget) : 1;
+      if (tokens == 0) {
+        id = slot.next;
+        continue;
+      }
       const std::int64_t computed = ComputedNow(slot);
-      const std::int64_t tokens =
-          slot.phase == Phase::kDecode ? 1 : ChunkOf(slot.known - slot.computed, call.budget);
-      const std::int64_t blocks = BlocksBetween(computed, computed + tokens);
+      slot.needed = apart ? BlocksWith(slot, tokens) : kv_.BlocksFor(computed + 1);
+      const std::int64_t blocks = Taken(apart ? slot.blocks : kv_.BlocksFor(computed), slot.needed);
       while (blocks > Free() && !ended) {
         in_.recorder.BlocksRefused(1);
         if (CollectGarbage()) continue;
@@ -78,10 +120,8 @@ void VllmScheduler::GrantByPreempting(Call& call) {
       }
       if (ended) break;
       kv_.Take(blocks, replica_.now());
-      if (slot.phase == Phase::kPrefill) {
-        kv_.Register(slot.holding, slot.request, computed + tokens);
-      }
       slot.chunk = tokens;
+      if (apart) TakeChunk(slot);
       slot.granted_call = calls_;
       call.budget -= tokens;
     }
@@ -119,26 +159,29 @@ void VllmScheduler::PauseUngranted() {
       const auto r = static_cast<std::size_t>(slot.request);
       if (staged()) CountDecode(slot, *group_);  // its next group has sums of its own
       LeaveDecodes(id);
-      slot.phase = Phase::kPrefill;
-      slot.catches_up = true;
+      slot.phase = Phase::kApart;
+      slot.decodes = true;
       slot.known = slot.computed + 1;
+      slot.blocks = kv_.BlocksFor(slot.computed);
       in_.results.generated[r] =
           static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r]);
-      last_token_[r] = LastTokenTime(*group_);
+      slot.busy_until = last_token_[r] = LastTokenTime(*group_);
       paused = true;
     }
     slot.chunk = 0;
   }
   if (!paused) return;
-  prefills_.clear();
+  apart_.clear();
   std::int64_t decodes = 0;
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     Slot& slot = SlotAt(id);
     slot.decodes_before = decodes;
     decodes += slot.phase == Phase::kDecode ? 1 : 0;
-    if (slot.phase == Phase::kPrefill) prefills_.push_back(id);
+    if (slot.phase == Phase::kApart) apart_.push_back(id);
   }
 }
+
+// ---- The queue -----------------------------------------------------------------------------
 
 // Of an admission, which found hit_.
 [[gnu::always_inline]] void VllmScheduler::CountHit(const Slot& slot,
@@ -156,21 +199,66 @@ void VllmScheduler::PauseUngranted() {
   cached_.report.hit_blocks += hit_.blocks;
 }
 
+// Of the step so far, of which all granted are in the group or apart.
+void VllmScheduler::SeatMembers() {
+  seats_.BeginStep();
+  for (const SlotId id : apart_) {
+    if (SlotAt(id).chunk > 0) seats_.Add(SlotAt(id).request);
+  }
+}
+
+// Whether it has some decodes, and nothing else.
+bool VllmScheduler::OnlyDecodes() const {
+  bool some = !drafts_->group.empty();
+  for (const SlotId id : apart_) {
+    if (SlotAt(id).chunk == 0) continue;
+    if (!SlotAt(id).decodes) return false;
+    some = true;
+  }
+  return some;
+}
+
+// Who is first in the queue but for those who need an adapter's seat that there is not: these are
+// overtaken. kNoRequest: all are.
+RequestId VllmScheduler::NextToAdmit() {
+  for (;;) {
+    const AdapterSeats::Place* aside = seats_.Next();
+    if (queue_.size() == 0) return aside == nullptr ? kNoRequest : aside->request;
+    const RequestId head = queue_.Head();
+    AdapterSeats::Place place{.request = head};
+    if (queue_.by_key()) {
+      const TimeNs arrival = in_.requests.arrival[static_cast<std::size_t>(head)];
+      place = {replica_.policy().KeyOf(head), arrival, head, head};
+    }
+    if (aside != nullptr && (!queue_.by_key() || *aside < place)) return aside->request;
+    if (seats_.MaySeat(head)) return head;
+    queue_.Pop();
+    seats_.SetAside(place);
+  }
+}
+
 // From the head of the queue, until the first that cannot be admitted: none overtakes it.
 void VllmScheduler::Admit(Call& call) {
   if (!arrived_.empty()) AdmitArrived(call);
-  while (queue_.size() > 0) {
-    if (!held_.empty() && HeldOf(queue_.Head()) != nullptr) {
+  if (waiting() == 0) return;
+  if (seats_.any()) SeatMembers();
+  if (rules_.pads_one_token) only_decodes_ = OnlyDecodes();
+  BlockedBy& blocked = call.plan.blocked;
+  while (queue_.size() > 0 || (seats_.waiting() > 0 && seats_.Next() != nullptr)) {
+    if (!held_.empty() && queue_.size() > 0 && HeldOf(queue_.Head()) != nullptr) {
       passed_.push_back(queue_.Head());
       queue_.Pop();
       continue;
     }
-    call.plan.blocked = HeadBlockedBy(Free(), call.budget);
-    if (call.plan.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
-    if (call.plan.blocked == BlockedBy::kKvBlocks && CollectGarbage()) continue;
-    if (call.plan.blocked != BlockedBy::kNothing) return;
-    const RequestId request = queue_.Head();
-    queue_.Pop();
+    blocked = NoRoom(call.budget);
+    if (blocked != BlockedBy::kNothing) return;
+    const RequestId request = seats_.any() ? NextToAdmit() : queue_.Head();
+    if (request == kNoRequest) break;
+    blocked = HeadBlockedBy(request, Free(), call.budget);
+    if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
+    if (blocked == BlockedBy::kKvBlocks && CollectGarbage()) continue;
+    if (blocked != BlockedBy::kNothing) return;
+    if (seats_.waiting() == 0 || !seats_.Take(request)) queue_.Pop();
     if (ComesByTransfer(request)) {
       Reserve(request);
       continue;
@@ -179,8 +267,15 @@ void VllmScheduler::Admit(Call& call) {
     Slot& slot = SlotAt(id);
     slot.known = Known(request);
     slot.computed = (hit_.blocks + hit_.stored) * kv_.block_size();
-    slot.chunk = ChunkOf(slot.known - slot.computed, call.budget);
+    slot.chunk = std::min(wanted_, call.budget);
+    slot.blocks = BlocksWith(slot.computed + slot.chunk);
     slot.decodes_before = group_->size();
+    if (drafts_) {
+      slot.of_drafts.registered = slot.computed;
+      slot.of_drafts.most = in_.requests.prompt_tokens[static_cast<std::size_t>(request)] +
+                            replica_.OutputLimit(request);
+      slot.of_drafts.padded = padded_;
+    }
     kv_.HoldHit(slot.holding);
     KvTiers::Loaded loaded{};
     if (hit_.stored > 0) {
@@ -188,33 +283,45 @@ void VllmScheduler::Admit(Call& call) {
       call.plan.shape.transfer_blocks += hit_.stored;
       call.plan.transfer += kv_.TransferTime(loaded);
     }
-    kv_.Take(kv_.WithWindows(kv_.BlocksFor(slot.computed + slot.chunk)) - hit_.blocks,
-             replica_.now());
-    kv_.Register(slot.holding, request, slot.computed + slot.chunk);
+    kv_.Take(kv_.WithWindows(slot.blocks) - hit_.blocks, replica_.now());
+    Register(slot, slot.computed + slot.chunk);
     call.budget -= slot.chunk;
-    prefills_.push_back(id);
+    apart_.push_back(id);
+    if (seats_.any()) seats_.Add(request);
     if (kv_.prefix_caching()) CountHit(slot, loaded);
   }
+  if (seats_.waiting() > 0) blocked = BlockedBy::kSeats;
 }
 
-// Why the head of the queue cannot be admitted; if it can, hit_ is what it finds in the cache.
-BlockedBy VllmScheduler::HeadBlockedBy(std::int64_t free_blocks, std::int64_t budget) {
+BlockedBy VllmScheduler::NoRoom(std::int64_t budget) const {
+  if (running_ >= in_.engine.max_num_seqs) return BlockedBy::kSeats;
+  return budget <= 0 ? BlockedBy::kTokenBudget : BlockedBy::kNothing;
+}
+
+// Why the head of the queue cannot be admitted, though there is room for one; if it can, hit_ is
+// what it finds in the cache.
+BlockedBy VllmScheduler::HeadBlockedBy(RequestId head, std::int64_t free_blocks,
+                                       std::int64_t budget) {
   const EngineSpec& engine = in_.engine;
   const KvCache& kv = kv_;
-  if (running_ >= engine.max_num_seqs) return BlockedBy::kSeats;
-  if (budget <= 0) return BlockedBy::kTokenBudget;
-  const RequestId head = queue_.Head();
   const std::int64_t known = Known(head);
-  hit_ = kv_.LookUp(head, known);
+  hit_ = kv_.LookUp(head, known, rules_.drops_last_hit);
   const std::int64_t cached = (hit_.blocks + hit_.stored) * kv.block_size();
   const bool remote = ComesByTransfer(head);  // it has nothing to compute before it is there
-  // The threshold cuts before the test of unchunked prefill, as in vLLM.
-  const std::int64_t wanted = ChunkOf(known - cached, known);
+  std::int64_t wanted = known - cached;
+  padded_ = only_decodes_ && wanted == 1;
+  if (padded_) {  // among decodes it looks like one that has drafts, or waits
+    wanted = 1 + rules_.most;
+    if (wanted > budget || cached + wanted > in_.max_model_len) return BlockedBy::kTokenBudget;
+  }
+  // The threshold cuts before the test of unchunked prefill, as in vLLM; padding, too, where
+  // vLLM's counts no longer fit each other.
+  wanted_ = wanted = CutToThreshold(wanted);
   if (!engine.enable_chunked_prefill && wanted > budget && !remote) {
     return BlockedBy::kTokenBudget;
   }
-  const std::int64_t must_fit =
-      remote || engine.scheduler_reserve_full_isl ? known : cached + std::min(wanted, budget);
+  std::int64_t must_fit = SlotsWith(cached + std::min(wanted, budget));
+  if (remote || engine.scheduler_reserve_full_isl) must_fit = std::max(must_fit, known);
   const std::int64_t watermark = running_ > 0 ? watermark_blocks_ : 0;
   std::int64_t needed = kv.BlocksFor(must_fit);
   needed += kv.windows().Asked(needed, hit_.blocks);
@@ -237,12 +344,6 @@ bool VllmScheduler::CollectGarbage() {
   return true;
 }
 
-std::int64_t VllmScheduler::ChunkOf(std::int64_t tokens, std::int64_t budget) const {
-  const std::int64_t threshold = in_.engine.long_prefill_token_threshold;
-  if (threshold > 0) tokens = std::min(tokens, threshold);
-  return std::min(tokens, budget);
-}
-
 // Recompute preemption: all blocks go at once, what was generated is kept, a token in flight still
 // comes, and the request goes back to the queue.
 void VllmScheduler::Preempt(SlotId id, Call& call) {
@@ -256,8 +357,8 @@ void VllmScheduler::Preempt(SlotId id, Call& call) {
     in_.results.generated[r] =
         static_cast<std::int32_t>(computed + 1 - in_.requests.prompt_tokens[r]);
     LeaveDecodes(id);
-  } else if (slot.phase == Phase::kPrefill) {
-    LeavePrefills(id);
+  } else if (slot.phase == Phase::kApart) {
+    LeaveApart(id);
   } else {
     --endings_;
     if (replica_.HandsOver(slot.request)) {
@@ -280,11 +381,13 @@ void VllmScheduler::Preempt(SlotId id, Call& call) {
 // scheduled, but for a token that is not known yet: with async scheduling the one in flight.
 // `granted`: tokens that it was given in this very call.
 void VllmScheduler::ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable) {
-  const bool decoded = slot.phase != Phase::kPrefill;
+  const bool decoded = slot.phase != Phase::kApart;
   const std::int64_t held = slot.computed + granted;
   const std::int64_t unknown = decoded && replica_.in_flight() > 0 && !staged() ? 1 : 0;
-  const std::int64_t registered = decoded ? std::max(slot.joined_with, held - unknown) : held;
-  kv_.Release(slot.holding, slot.request, kv_.BlocksFor(held), registered, findable);
+  std::int64_t registered = decoded ? std::max(slot.joined_with, held - unknown) : held;
+  if (drafts_) registered = slot.of_drafts.registered;
+  kv_.Release(slot.holding, slot.request, decoded ? kv_.BlocksFor(held) : slot.blocks, registered,
+              findable);
 }
 
 }  // namespace servecast

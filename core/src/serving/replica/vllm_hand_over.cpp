@@ -13,14 +13,13 @@
 
 namespace servecast {
 
-void VllmScheduler::HandOn(const Output& output, TimeNs end) {
-  if (LosesToken(output.request)) return;
-  Slot& slot = SlotAt(output.slot);
+void VllmScheduler::HandOn(RequestId request, SlotId id, TimeNs end) {
+  if (LosesToken(request)) return;
+  Slot& slot = SlotAt(id);
   --endings_;
-  const std::int64_t prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(output.request)];
-  Replica::Withheld held{output.request, std::exchange(slot.holding, {}), kv_.BlocksFor(prompt),
-                         prompt};
-  RemoveFromRunning(output.slot);
+  const std::int64_t prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(request)];
+  Replica::Withheld held{request, std::exchange(slot.holding, {}), kv_.BlocksFor(prompt), prompt};
+  RemoveFromRunning(id);
   replica_.HandOn(std::move(held), end);
 }
 
@@ -65,11 +64,12 @@ void VllmScheduler::AdmitArrived(Call& call) {
     slot.known = Known(request);
     slot.computed = slot.known - 1;
     slot.chunk = 1;
-    slot.catches_up = true;
+    slot.blocks = kv_.BlocksFor(slot.known);
+    slot.decodes = true;
     slot.decodes_before = group_->size();
     kv_.Register(slot.holding, request, slot.known);
     --call.budget;
-    prefills_.push_back(id);
+    apart_.push_back(id);
   }
   arrived_.erase(arrived_.begin(), arrived_.begin() + static_cast<std::ptrdiff_t>(admitted));
 }

@@ -16,10 +16,12 @@ VllmScheduler::VllmScheduler(Replica& replica)
       replica_(replica),
       in_(replica.input()),
       kv_(replica.kv()),
+      rules_(in_.engine),
       watermark_blocks_(
           static_cast<std::int64_t>(in_.engine.watermark * static_cast<double>(in_.pool_blocks))),
       victim_by_priority_(replica.policy().victim_by_priority()),
       queue_(in_.results.state, replica.policy().by_key()),
+      seats_(in_.engine.max_loras, in_.requests.lora),
       last_token_(in_.scratch.last_token),
       slot_of_(in_.scratch.slot),
       outputs_(replica.most_in_flight()) {
@@ -34,7 +36,8 @@ VllmScheduler::VllmScheduler(Replica& replica)
   for (std::size_t i = 1; i < groups; ++i) free_groups_.push_back(&groups_[i]);
   slots_.resize(slots);
   for (std::size_t i = slots; i > 0; --i) free_slots_.push_back(static_cast<SlotId>(i - 1));
-  prefills_.reserve(slots);
+  apart_.reserve(slots);
+  if (rules_.most > 0) StartDrafts();
   garbage_.pass = static_cast<TimeNs>(std::nearbyint(in_.engine.gc_pass_us * 1e3));
 }
 
@@ -50,39 +53,70 @@ void VllmScheduler::Enqueue(RequestId request) {
   const TimeNs start = replica_.StartTime();
   BatchShape shape = group_->shape();
   shape.transfer_blocks = plan.shape.transfer_blocks;
-  for (const SlotId id : prefills_) {
+  plan.decodes = group_->size();
+  plan.kv_unused = UnusedBeside() + group_->unused();
+  CountDelay(plan, start, staged() && plan.decodes > 0 ? group_->end : start, plan.decodes);
+  if (drafts_) DrawOutputs();
+  for (const SlotId id : apart_) {
     Slot& slot = SlotAt(id);
+    plan.kv_unused += slot.blocks * kv_.block_size() - (slot.computed + slot.chunk);
     if (slot.chunk == 0) continue;
     const auto r = static_cast<std::size_t>(slot.request);
-    const bool samples = slot.computed + slot.chunk == slot.known;
-    if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = start;
-    if (slot.kind != MemberKind::kContinued) {
+    if (slot.kind == MemberKind::kContinued) {
+      CountDelay(plan, start, slot.busy_until, 1);
+    } else {
+      if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = start;
       slot.admitted = start;
       slot.transfer_before = replica_.transfer_total();
       slot.interference_before = group_->interference;
       if (slot.kind == MemberKind::kResumed) CountWait(slot);
+      if (slot.kind == MemberKind::kResumed || slot.decodes) {
+        CountDelay(plan, start, WaitsSince(slot), 1);
+      }
     }
-    if (slot.catches_up) {
+    if (slot.decodes) {
       if (staged()) slot.interference_before = group_->interference;
+      shape.decode_kv_blocks += slot.blocks;
+      if (slot.chunk > 1) {
+        AddDrafted(plan.drafted, slot.chunk, slot.computed);
+        continue;
+      }
       ++shape.decode_seqs;
       shape.decode_context_tokens += slot.computed;
-      shape.decode_kv_blocks += kv_.BlocksFor(slot.computed + 1);
     } else {
-      plan.chunks.push_back({slot.chunk, slot.computed, in_.requests.prompt_tokens[r], samples});
+      plan.chunks.push_back(
+          {slot.chunk, slot.computed, in_.requests.prompt_tokens[r], Samples(slot)});
     }
   }
   plan.shape = shape;
-  plan.decodes = group_->size();
   plan.host = std::exchange(garbage_.due, 0);
-  plan.kv_unused = UnusedBeside() + group_->unused();
-  plan.in_turn = CountStepDelays(start);
+  if (drafts_) FillGroup(plan, start);
+  if (seats_.any_used()) CountAdapters(plan);
+}
+
+// The products of adapters: those of decodes, and with prefills of all.
+void VllmScheduler::CountAdapters(StepPlan& plan) {
+  seats_.BeginStep();
+  AdapterWork& work = plan.shape.lora;
+  work = seats_.OfGroup(rules_.most + 1);
+  for (const bool decodes : {true, false}) {
+    for (const SlotId id : apart_) {
+      const Slot& slot = SlotAt(id);
+      if (slot.chunk == 0 || slot.decodes != decodes || seats_.Of(slot.request) == 0) continue;
+      work.tokens += slot.chunk;
+      seats_.Add(slot.request);
+    }
+    work.adapters = seats_.adapters();
+    if (decodes) plan.decodes_lora = work;
+  }
 }
 
 Formed VllmScheduler::Form(StepPlan& plan) {
-  if (running_ == 0 && queue_.size() == 0 && arrived_.empty()) return Formed::kNothing;
-  Call call{plan, in_.engine.max_num_batched_tokens};
+  if (running_ == 0 && waiting() == 0 && arrived_.empty()) return Formed::kNothing;
+  Call call{plan, rules_.budget};
+  if (drafts_) BeginDrafts(call);
   Schedule(call);
-  if (call.budget < in_.engine.max_num_batched_tokens) {
+  if (call.budget < rules_.budget) {
     Fill(plan);
     return Formed::kStep;
   }
@@ -93,17 +127,20 @@ Formed VllmScheduler::Form(StepPlan& plan) {
 
 // Counts the step's tokens as computed.
 void VllmScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interference) {
-  if (plan.shape.decode_seqs > 0) group_->interference += interference;
+  const bool decodes = plan.shape.decode_seqs > 0 || !plan.drafted.empty();
+  if (decodes) group_->interference += interference;
+  if (drafts_) AdvanceDrafted(step);
   if (step.sampled > 0) NoteToken();
   Outputs& outputs = OutputsOf(step);
   outputs.first.clear();
   outputs.last.clear();
   outputs.group = group_;
+  if (drafts_) return;
   if (staged()) step.before = group_->end;
   group_->end = step.end;
   group_->Step();
   if (group_->HasEnded()) EndDecodes(outputs);
-  AdvancePrefills(step, outputs);
+  AdvanceApart(step, outputs);
   step.plain = !staged() && outputs.first.empty() && outputs.last.empty();
   if (staged()) ChooseFreeGroup();
 }
@@ -122,12 +159,12 @@ void VllmScheduler::EndDecodes(Outputs& outputs) {
   }
 }
 
-void VllmScheduler::AdvancePrefills(const Step& step, Outputs& outputs) {
+void VllmScheduler::AdvanceApart(const Step& step, Outputs& outputs) {
   std::size_t kept = 0;
   std::int64_t joined = 0;
   std::vector<Output>& last = outputs.last;
   const std::size_t decodes_ended = last.size();
-  for (const SlotId id : prefills_) {
+  for (const SlotId id : apart_) {
     Slot& slot = SlotAt(id);
     slot.decodes_before += joined;
     slot.computed += slot.chunk;
@@ -136,7 +173,7 @@ void VllmScheduler::AdvancePrefills(const Step& step, Outputs& outputs) {
       slot.busy_until = step.end;
     }
     if (slot.computed < slot.known) {
-      prefills_[kept++] = id;
+      apart_[kept++] = id;
       continue;
     }
     // The token after all known ones.
@@ -145,9 +182,9 @@ void VllmScheduler::AdvancePrefills(const Step& step, Outputs& outputs) {
                         static_cast<std::int32_t>(slot.known - in_.requests.prompt_tokens[r] + 1),
                         last_token_[r]};
     outputs.first.push_back(output);
-    if (!slot.catches_up || output.generated == 1) CountPrefill(slot, step.end);
+    if (!slot.decodes || output.generated == 1) CountPrefill(slot, step.end);
     slot.joined_with = slot.computed;
-    slot.catches_up = false;
+    slot.decodes = false;
     if (output.generated == replica_.OutputLimit(slot.request)) {
       CountDecode(slot, *group_);  // if it caught up
       slot.phase = Phase::kEnding;
@@ -158,7 +195,7 @@ void VllmScheduler::AdvancePrefills(const Step& step, Outputs& outputs) {
       ++joined;
     }
   }
-  prefills_.resize(kept);
+  apart_.resize(kept);
   if (decodes_ended == 0 || last.size() == decodes_ended) return;
   // Both parts are in running order.
   const auto middle = last.begin() + static_cast<std::ptrdiff_t>(decodes_ended);
@@ -181,30 +218,36 @@ void VllmScheduler::AdvancePrefills(const Step& step, Outputs& outputs) {
 }
 
 void VllmScheduler::Apply(Step& step) {
+  if (drafts_) return ApplyDrafted(step);
   Outputs& outputs = OutputsOf(step);
   for (const Output& output : outputs.first) Deliver(output, step);
-  for (const Output& output : outputs.last) Finish(output, step);
+  for (const Output& output : outputs.last) Finish(output.request, output.slot, step);
   if (outputs.group != group_) ChooseAppliedGroup(outputs.group);
 }
 
 // The last token's KV is never written: blocks are those of all tokens but it.
-void VllmScheduler::Finish(const Output& output, Step& step) {
-  const RequestState state = in_.results.state[static_cast<std::size_t>(output.request)];
+void VllmScheduler::Finish(RequestId request, SlotId id, Step& step) {
+  const RequestState state = in_.results.state[static_cast<std::size_t>(request)];
   if (state == RequestState::kTimedOut) return;
-  if (replica_.HandsOver(output.request)) return HandOn(output, step.end);
+  if (replica_.HandsOver(request)) return HandOn(request, id, step.end);
   if (state == RequestState::kQueued) {  // preempted with its last token in flight
-    queue_.DropOne();
+    LeaveQueue(request);
     replica_.EndedInQueue();
   } else {
-    Slot& slot = SlotAt(output.slot);
-    --endings_;
+    Slot& slot = SlotAt(id);
     const std::int64_t free = kv_.free();
-    kv_.Release(slot.holding, slot.request, kv_.BlocksFor(slot.computed), slot.computed,
-                in_.inbox.HasNextTurn(output.request));
+    const bool findable = in_.inbox.HasNextTurn(request);
+    if (drafts_) {
+      LeaveApart(id);
+      ReleaseBlocks(slot, 0, findable);
+    } else {
+      --endings_;
+      kv_.Release(slot.holding, request, kv_.BlocksFor(slot.computed), slot.computed, findable);
+    }
     LeaveGarbage(free);
-    RemoveFromRunning(output.slot);
+    RemoveFromRunning(id);
   }
-  replica_.Finish(output.request, replica_.OutputLimit(output.request), step);
+  replica_.Finish(request, replica_.OutputLimit(request), step);
 }
 
 // ---- Many steps at once --------------------------------------------------------------------
@@ -219,9 +262,19 @@ const DecodeRun* VllmScheduler::RunOfDecodes() {
     if (seats) return nullptr;
     run.blocked = BlockedBy::kSeats;
   }
+  if (seats_.any()) {
+    if (seats_.waiting() > 0) return nullptr;
+    seats_.BeginStep();
+    run.lora = seats_.OfGroup(1);
+  }
   if (queue_.size() > 0) {
-    run.blocked = HeadBlockedBy(Free() - group.due() - group.windows_due(),
-                                in_.engine.max_num_batched_tokens - group.size());
+    const RequestId head = queue_.Head();
+    if (seats_.any() && !seats_.MaySeat(head)) return nullptr;
+    const std::int64_t budget = rules_.budget - group.size();
+    run.blocked = NoRoom(budget);
+    if (run.blocked == BlockedBy::kNothing) {
+      run.blocked = HeadBlockedBy(head, Free() - group.due() - group.windows_due(), budget);
+    }
     if (run.blocked == BlockedBy::kNothing) return nullptr;
     if (run.blocked == BlockedBy::kKvBlocks && garbage_.blocks > 0) return nullptr;
     // A cached block that no request holds costs a first chunk more than a lost one, and a whole
@@ -257,9 +310,9 @@ void VllmScheduler::EndsMember(Step& step) {
 // Foresees what a run would do.
 TimeNs VllmScheduler::QuietUntil() {
   const TimeNs now = replica_.now();
-  const bool decodes_only = group_->size() > 0 && prefills_.empty() && endings_ == 0 &&
+  const bool decodes_only = group_->size() > 0 && apart_.empty() && endings_ == 0 &&
                             queue_.size() == 0 && incoming_.empty() && replica_.withheld().empty();
-  if (!decodes_only || staged() || in_.windows.any() || garbage_.blocks > 0 ||
+  if (!decodes_only || staged() || in_.windows.any() || seats_.any() || garbage_.blocks > 0 ||
       in_.latency.PreemptionWeight() != 0 || in_.inbox.NextEnqueue() != kNever) {
     return now;
   }
@@ -276,6 +329,7 @@ void VllmScheduler::JoinDecodes(SlotId id) {
   const std::int64_t generated = slot.computed + 1 - in_.requests.prompt_tokens[r];
   slot.phase = Phase::kDecode;
   slot.group = group_;
+  if (seats_.any()) seats_.JoinGroup(slot.request);
   slot.ahead = group_->Join(id, slot.computed, replica_.OutputLimit(slot.request) - generated,
                             slot.admission);
 }
@@ -286,17 +340,18 @@ void VllmScheduler::LeaveDecodes(SlotId id) {
   slot.computed = ComputedNow(slot);
   slot.busy_until = slot.group->end;
   slot.group->Leave(id, slot.ahead);
+  if (seats_.any()) seats_.LeaveGroup(slot.request);
   CountDecodesBefore(slot.admission, -1);
 }
 
-void VllmScheduler::LeavePrefills(SlotId id) {
-  prefills_.erase(std::find(prefills_.begin(), prefills_.end(), id));
+void VllmScheduler::LeaveApart(SlotId id) {
+  apart_.erase(std::find(apart_.begin(), apart_.end(), id));
 }
 
 bool VllmScheduler::GiveUp(RequestId request) {
   const auto r = static_cast<std::size_t>(request);
   if (in_.results.state[r] == RequestState::kQueued) {
-    if (!GiveUpTransfer(request)) queue_.DropOne();
+    if (!GiveUpTransfer(request)) LeaveQueue(request);
     replica_.QueueChanged();
     if (!held_.empty()) GiveUpHeld(request);
   } else if (in_.results.state[r] == RequestState::kRunning) {
@@ -308,9 +363,10 @@ bool VllmScheduler::GiveUp(RequestId request) {
 void VllmScheduler::GiveUpRunning(SlotId id) {
   Slot& slot = SlotAt(id);
   const auto r = static_cast<std::size_t>(slot.request);
-  const bool in_flight = slot.phase != Phase::kPrefill && InFlight(slot);
+  if (drafts_) GiveUpDrafted(id);
+  const bool in_flight = slot.phase != Phase::kApart && InFlight(slot);
   const std::int64_t computed = ComputedNow(slot);
-  if (slot.phase != Phase::kPrefill) {
+  if (slot.phase != Phase::kApart) {
     in_.results.generated[r] = static_cast<std::int32_t>(
         computed + 1 - in_.requests.prompt_tokens[r] - (in_flight ? 1 : 0));
   }
@@ -324,8 +380,8 @@ void VllmScheduler::GiveUpRunning(SlotId id) {
   }
   if (slot.phase == Phase::kDecode) {
     LeaveDecodes(id);
-  } else if (slot.phase == Phase::kPrefill) {
-    LeavePrefills(id);
+  } else if (slot.phase == Phase::kApart) {
+    LeaveApart(id);
   } else {
     --endings_;
   }
@@ -348,9 +404,10 @@ VllmScheduler::SlotId VllmScheduler::AddToRunning(RequestId request) {
   slot.admission = admissions_++;
   slot.granted_call = -1;
   slot.busy_until = 0;
+  if (drafts_) slot.of_drafts = {};
   slot.priority = replica_.policy().PriorityOf(request);
-  slot.phase = Phase::kPrefill;
-  slot.catches_up = false;
+  slot.phase = Phase::kApart;
+  slot.decodes = false;
   slot.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;
   (last_ == kNoSlot ? first_ : SlotAt(last_).next) = id;
   last_ = id;
@@ -361,7 +418,8 @@ VllmScheduler::SlotId VllmScheduler::AddToRunning(RequestId request) {
 }
 
 void VllmScheduler::RemoveFromRunning(SlotId id) {
-  const Slot& slot = SlotAt(id);
+  Slot& slot = SlotAt(id);
+  slot.admission = -1;
   (slot.previous == kNoSlot ? first_ : SlotAt(slot.previous).next) = slot.next;
   (slot.next == kNoSlot ? last_ : SlotAt(slot.next).previous) = slot.previous;
   free_slots_.push_back(id);
@@ -369,7 +427,7 @@ void VllmScheduler::RemoveFromRunning(SlotId id) {
 }
 
 void VllmScheduler::CountDecodesBefore(std::int64_t admission, std::int64_t change) {
-  for (const SlotId id : prefills_) {
+  for (const SlotId id : apart_) {
     if (SlotAt(id).admission > admission) SlotAt(id).decodes_before += change;
   }
 }
@@ -393,21 +451,31 @@ KvOffloadReport VllmScheduler::kv_offload() const {
 void VllmScheduler::WriteProgress(std::vector<std::int32_t>& generated) const {
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
-    if (slot.phase == Phase::kPrefill) continue;
+    if (slot.phase == Phase::kApart) continue;
     const auto r = static_cast<std::size_t>(slot.request);
-    generated[r] = static_cast<std::int32_t>(ComputedNow(slot) + 1 - in_.requests.prompt_tokens[r] -
-                                             (InFlight(slot) ? 1 : 0));
+    const std::int64_t ahead =
+        slot.phase == Phase::kVerify ? AheadInGroup() : std::int64_t{InFlight(slot) ? 1 : 0};
+    generated[r] =
+        static_cast<std::int32_t>(ComputedNow(slot) + 1 - in_.requests.prompt_tokens[r] - ahead);
   }
 }
 
 void VllmScheduler::Observe(StepRecord& record) const {
+  std::size_t verified = 0;  // outputs of them so far
   for (SlotId id = first_; id != kNoSlot; id = SlotAt(id).next) {
     const Slot& slot = SlotAt(id);
     if (slot.phase == Phase::kDecode && slot.group == group_) {
-      record.members.push_back({slot.request, 1, ComputedNow(slot), MemberKind::kContinued, true});
-    } else if (slot.phase == Phase::kPrefill && slot.chunk > 0) {
-      record.members.push_back({slot.request, slot.chunk, slot.computed, slot.kind,
-                                slot.computed + slot.chunk == slot.known});
+      record.members.push_back({slot.request, 1, ComputedNow(slot), MemberKind::kContinued, 1});
+    } else if (slot.phase == Phase::kApart && slot.chunk > 0) {
+      Verified made{.made = Samples(slot) ? 1 : 0};
+      if (drafts_ && Samples(slot)) made = drafts_->forming.outputs[verified++];
+      record.members.push_back({slot.request, slot.chunk, slot.computed, slot.kind, made.made,
+                                made.drafts, made.accepted});
+    } else if (slot.phase == Phase::kVerify) {
+      const DraftGroup& group = drafts_->group;
+      const std::int64_t accepted = group.AcceptedNow(slot.of_drafts.place);
+      record.members.push_back({slot.request, group.tokens(), ComputedNow(slot) - group.tokens(),
+                                MemberKind::kContinued, 1 + accepted, group.drafts(), accepted});
     }
   }
 }

@@ -32,10 +32,10 @@ void VllmScheduler::ChooseAppliedGroup(DecodeGroup* group) {
 // running list, where prefills mostly are.
 void VllmScheduler::PlacePrefills() {
   std::int64_t before = group_->size();
-  std::size_t left = prefills_.size();
+  std::size_t left = apart_.size();
   for (SlotId id = last_; left > 0; id = SlotAt(id).previous) {
     Slot& slot = SlotAt(id);
-    if (slot.phase == Phase::kPrefill) {
+    if (slot.phase == Phase::kApart) {
       slot.decodes_before = before;
       --left;
     } else if (MayRun(slot)) {
@@ -51,7 +51,7 @@ void VllmScheduler::Hold(const Slot& slot) {
   held_.erase(std::remove_if(held_.begin(), held_.end(), over), held_.end());
   if (BusyUntil(slot) <= replica_.now()) return;
   const std::int64_t computed = ComputedNow(slot);
-  const bool token = slot.phase != Phase::kPrefill && !replica_.HandsOver(slot.request);
+  const bool token = slot.phase != Phase::kApart && !replica_.HandsOver(slot.request);
   const std::int64_t delivered =
       computed - in_.requests.prompt_tokens[static_cast<std::size_t>(slot.request)];
   held_.push_back({slot.request, BusyUntil(slot), token ? delivered : -1,

@@ -39,10 +39,11 @@ void VllmScheduler::CountTransfer(const Slot& slot) {
 void VllmScheduler::CountPreemption(const Slot& slot) {
   const TimeNs end =
       staged() ? std::max(replica_.StartTime(), BusyUntil(slot)) : replica_.StartTime();
-  if (slot.phase == Phase::kPrefill && !slot.catches_up) {
+  if (slot.phase == Phase::kApart && !slot.decodes) {
     CountSlowPrefill(slot, end);
-  } else if (slot.phase == Phase::kDecode || (slot.catches_up && !staged())) {
-    CountDecode(slot, slot.catches_up ? *group_ : *slot.group);
+  } else if (slot.phase == Phase::kDecode ||
+             (slot.decodes && !staged() && !(drafts_ && Made(slot)))) {
+    CountDecode(slot, slot.decodes ? *group_ : *slot.group);
   }
   Setbacks& s = in_.results.SetbacksOf(static_cast<std::size_t>(slot.request));
   s.preempted_at = end;
@@ -53,56 +54,29 @@ void VllmScheduler::CountPreemption(const Slot& slot) {
 
 // The end of the latest step that it is in, which may be in flight.
 TimeNs VllmScheduler::LastStepOf(const Slot& slot) const {
-  if (slot.phase != Phase::kPrefill) return staged() ? BusyUntil(slot) : LastTokenTime(*group_);
-  return slot.catches_up ? last_token_[static_cast<std::size_t>(slot.request)] : slot.busy_until;
+  if (slot.phase != Phase::kApart) return staged() ? BusyUntil(slot) : LastTokenTime(*group_);
+  return slot.busy_until;
 }
 
-// Of a step that is launched: by how much it comes later for its members than their step before, or
-// than their KV from a prefill replica. Returns how many it does not make wait at all.
-std::int64_t VllmScheduler::CountStepDelays(TimeNs start) {
-  std::int64_t in_turn = 0;
-  const auto count = [&](TimeNs ready, std::int64_t requests) {
-    if (ready >= start) {
-      in_turn += requests;
-    } else {
-      in_.recorder.StepDelay(start, start - ready, requests);
-    }
-  };
-  count(staged() && group_->size() > 0 ? group_->end : start, group_->size());
-  for (const SlotId id : prefills_) {
-    const Slot& slot = SlotAt(id);
-    if (slot.chunk == 0) continue;
-    const auto r = static_cast<std::size_t>(slot.request);
-    if (slot.kind == MemberKind::kContinued) {
-      count(LastStepOf(slot), 1);
-    } else if (slot.kind == MemberKind::kResumed) {
-      count(in_.results.SetbacksOf(r).last_step, 1);
-    } else if (slot.catches_up) {
-      count(in_.results.hand_overs[r].arrived, 1);
-    }
-  }
-  return in_turn;
+// Of one that comes into a step again, or with its KV from a prefill replica.
+TimeNs VllmScheduler::WaitsSince(const Slot& slot) const {
+  const auto r = static_cast<std::size_t>(slot.request);
+  return slot.kind == MemberKind::kResumed ? in_.results.SetbacksOf(r).last_step
+                                           : in_.results.hand_overs[r].arrived;
 }
 
 // ---- KV blocks -----------------------------------------------------------------------------
 
-// As the step that is being formed has them. What is on its way into blocks counts as there.
+// What is on its way into blocks counts as there.
 std::int64_t VllmScheduler::UnusedBeside() const {
   std::int64_t unused = 0;
-  for (const SlotId id : prefills_) {
-    const Slot& slot = SlotAt(id);
-    unused += UnusedBy(slot.computed + slot.chunk);
-  }
   for (const DecodeGroup& group : groups_) {
     if (&group != group_) unused += group.next().blocks * kv_.block_size() - group.context();
   }
   for (std::size_t i = 0; i < replica_.in_flight() && endings_ > 0; ++i) {
     for (const Output& last : outputs_[replica_.InFlight(i).place].last) {
       const Slot& slot = SlotAt(last.slot);
-      const bool ending = slot.admission == last.admission && slot.phase == Phase::kEnding;
-      const auto r = static_cast<std::size_t>(last.request);
-      if (!ending || in_.results.state[r] != RequestState::kRunning) continue;
-      unused += UnusedBy(slot.computed);
+      if (slot.admission == last.admission) unused += UnusedBy(slot.computed);
     }
   }
   for (const Replica::Withheld& held : replica_.withheld()) {
