@@ -167,7 +167,7 @@ void DescribeSglangBudget(Fields<SglangSpec>& f) {
 
 void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
   Fields<SchedulerSpec> f(v, s, base);
-  Choices policies = {"vllm"}, orders, priorities;
+  Choices policies, orders, priorities;
   for (const SchedulerEntry& entry : Schedulers()) policies.push_back(entry.name);
   f.Policy({.name = "policy",
             .help = "how a replica forms its batches; docs/model.md has the rules of each"},

@@ -42,6 +42,7 @@
   X(kRouterCentralQueue)
 
 #define SERVECAST_SCHEDULERS(X)  \
+  X(kSchedulerVllm)              \
   X(kSchedulerVllmV0)            \
   X(kSchedulerSarathi)           \
   X(kSchedulerOrca)              \

@@ -24,7 +24,7 @@ struct Pool {
   std::shared_ptr<const LatencyModel> latency;  // pure, so deployments may share it
   std::vector<PipelineStage> stages;            // empty: one, which `latency` prices
   std::vector<KvTier> kv_tiers;                 // none: nothing is offloaded
-  std::unique_ptr<SchedulerSetup> setup;        // nullptr: vLLM's scheduler, or not set up yet
+  std::unique_ptr<SchedulerSetup> setup;        // nullptr: not set up yet
   // Of a KV block as its scheduler counts them, on all GPUs of a replica together.
   std::int64_t block_bytes = 0;
 
@@ -38,7 +38,7 @@ struct Deployment {
   LatencyLabel label;  // of each pool by its own GPU, engine and step times, each text once
 
   bool HasBatchScheduler() const;
-  // Those that are not vLLM's, which are told the longest output of the workload.
+  // Once the requests are known: some are told the longest output of them.
   void SetUpSchedulers(const RequestTable& requests);
 };
 

@@ -21,8 +21,9 @@ namespace servecast {
 class QueuePolicy;
 class Replica;
 class Scheduler;
-// Require: the replica's input has a setup. The first has the batches of a BatchScheduler.
+// The first has the batches of a BatchScheduler.
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica& replica);
+std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica);
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica& replica);
 
 // A request on a replica. The first output token comes from the prefill's last pass, so `processed`
@@ -270,6 +271,7 @@ struct SchedulerEntry {
   // or it is dropped; or, of neither, at once whatever its length.
   bool splits_prompts = false;
   bool whole_prompts = false;
+  bool obeys_chunked_prefill = false;  // pieces with engine.enable_chunked_prefill, else whole
   bool counts_tokens = false;  // of KV cache, instead of blocks
   // Why it keeps nothing of requests that others could find; empty: it caches prefixes.
   std::string_view no_prefix_caching = {};
@@ -278,7 +280,7 @@ struct SchedulerEntry {
   // Of the longest sequence, tokens that it never makes; nullptr: none.
   std::int64_t (*keeps_room)(const EngineSpec& engine) = nullptr;
   bool own_cache = false;      // of prefixes; the replica's blocks are then a mere number
-  std::string_view departure;  // how its batches differ from those of vLLM
+  std::string_view departure = {};  // how its batches differ from those of vLLM
   // What it does not go with in a scenario of one pool, beside what none of them does (see
   // RefuseForBatchScheduler); nullptr: nothing.
   void (*refuse)(const Scenario& scenario, Issues& issues) = nullptr;

@@ -36,7 +36,7 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEnt
   const EngineSpec& e = s.engine;
   const bool vidur = e.compat == Compat::kVidur;
   const std::pair<bool, std::string_view> all[] = {
-      {true, entry.departure},
+      {!entry.departure.empty(), entry.departure},
       {e.enable_prefix_caching && vidur, "prefix caching: none, as Vidur has none"},
       {e.enable_prefix_caching && !vidur && !entry.no_prefix_caching.empty(),
        entry.no_prefix_caching},
