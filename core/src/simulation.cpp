@@ -210,7 +210,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
                               std::move(requests.value()), hooks.recorded);
   State& s = *state;
   s.SetLatency(hooks);
-  if (s.deployment.HasBatchScheduler() && s.latency->DelayByLoad()) {
+  if (s.latency->DelayByLoad() && !s.deployment.AllHave(Feature::kPreemptionMean)) {
     return Issue{"/scheduler/policy",
                  Format("found \"{}\", allowed \"vllm\" with a delay before the queue that "
                         "depends on load",

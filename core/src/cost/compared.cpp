@@ -160,8 +160,8 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
   add(m.kv_lora_rank > 0, "latent attention");
   add(e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling, "launch options");
   const bool sglang = e.compared_as == "sglang";
-  const std::string_view own = sglang ? "sglang" : "vllm";
-  add(e.compat != Compat::kNone || s.scheduler.policy != own,
+  const bool own = sglang ? s.scheduler.Sglang() != nullptr : s.scheduler.IsVllm();
+  add(e.compat != Compat::kNone || !own,
       sglang ? "rules other than SGLang's" : "rules other than vLLM's");
   add(pool.pipeline_parallel > 1, "pipeline stages");
   add(e.max_loras > 0, "LoRA adapters");

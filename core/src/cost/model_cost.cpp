@@ -244,7 +244,8 @@ double AllWeightBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
 // of it behind the weights, and what is beside them is in the rest of the memory.
 const std::optional<double>& StaticShare(const Scenario& s) {
   static const std::optional<double> kNone;
-  return s.scheduler.policy == "sglang" ? s.scheduler.sglang.mem_fraction_static : kNone;
+  const SglangSpec* sglang = s.scheduler.Sglang();
+  return sglang != nullptr ? sglang->mem_fraction_static : kNone;
 }
 
 double UsableGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
@@ -261,7 +262,7 @@ double KvGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
 // loaded or sent; other schedulers have none.
 bool ByGroups(const Scenario& s) {
   const ModelSpec& m = s.model;
-  return s.scheduler.policy == "vllm" && s.engine.compat == Compat::kNone && !Latent(m) &&
+  return s.scheduler.IsVllm() && s.engine.compat == Compat::kNone && !Latent(m) &&
          m.sliding_window > 0 && m.num_sliding_layers > 0 &&
          m.num_sliding_layers < m.num_hidden_layers && !s.engine.kv_offload.On() &&
          s.cluster.pools[0].role == PoolRole::kMixed;
@@ -414,10 +415,11 @@ std::optional<Issue> LeavesTooLittle(const Scenario& s, const Stage& stage, std:
 // A number that is given, or as many as there is room for.
 std::int64_t PoolBlocks(const Scenario& s, std::int64_t groups, double room) {
   if (s.engine.num_gpu_blocks_override) return *s.engine.num_gpu_blocks_override / groups;
-  const auto& most = s.scheduler.sglang.max_total_tokens;
+  const SglangSpec* sglang = s.scheduler.Sglang();
   const auto blocks = static_cast<std::int64_t>(room);
-  if (s.scheduler.policy != "sglang" || !most) return blocks;
-  return std::min(blocks, std::max<std::int64_t>(1, *most / s.engine.block_size) + 1);
+  if (sglang == nullptr || !sglang->max_total_tokens) return blocks;
+  const std::int64_t most = *sglang->max_total_tokens / s.engine.block_size;
+  return std::min(blocks, std::max<std::int64_t>(1, most) + 1);
 }
 
 // Of all stages the one with the least room for blocks decides.

@@ -173,7 +173,7 @@ void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
             .help = "how a replica forms its batches; docs/model.md has the rules of each"},
            &SchedulerSpec::policy, policies);
   for (const auto describe : {DescribeSglangQueue, DescribeSglangBudget}) {
-    FieldsWhen<SglangSpec>(v, "policy", {"sglang"}, s.policy == "sglang", s.sglang, base.sglang,
+    FieldsWhen<SglangSpec>(v, "policy", {"sglang"}, s.Sglang() != nullptr, s.sglang, base.sglang,
                            describe);
   }
   for (const OrderEntry& entry : Orders()) orders.push_back(entry.name);

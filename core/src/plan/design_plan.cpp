@@ -263,7 +263,7 @@ struct DesignPlan::State {
     const std::string_view model = ChosenLatencyModel(scenario).name;
     const std::string& router = scenario.cluster.router;
     return scenario.cluster.pools.size() == 1 && !scenario.cluster.pools[0].engine &&
-           scenario.scheduler.policy == "vllm" && e.compat == Compat::kNone &&
+           FindScheduler(scenario.scheduler.policy).as_vllm && e.compat == Compat::kNone &&
            !e.speculative.On() && !e.kv_offload.On() && !MayReuse(scenario.workload) &&
            (model == "analytic" || model == "operators") &&
            (router == "round_robin" || router == "random" || router == "least_outstanding");

@@ -115,7 +115,13 @@ LatencyLabel Label(const Scenario& s) {
 
 extern const LatencyEntry kLatencyPhysics;
 const LatencyEntry kLatencyPhysics = {
-    "physics", "Dot product of 16 physical features of a step with coefficients",
-    OfWholeEngine(Make), OfWholeEngine(Label)};
+    .name = "physics",
+    .help = "Dot product of 16 physical features of a step with coefficients",
+    .make = OfWholeEngine(Make),
+    .label = OfWholeEngine(Label),
+    .has = {},
+    .lacks = kPlainStepsLack,
+    .needs = {Feature::kPreemptionMean},
+};
 
 }  // namespace servecast

@@ -169,8 +169,13 @@ LatencyLabel Label(const Scenario& s) {
 }  // namespace
 
 extern const LatencyEntry kLatencyRoofline;
-const LatencyEntry kLatencyRoofline = {"roofline",
-                                       "BLIS's roofline: work over data-sheet peaks, by phase",
-                                       OfWholeEngine(Make), OfWholeEngine(Label)};
+const LatencyEntry kLatencyRoofline = {
+    .name = "roofline",
+    .help = "BLIS's roofline: work over data-sheet peaks, by phase",
+    .make = OfWholeEngine(Make),
+    .label = OfWholeEngine(Label),
+    .has = kModelForms,
+    .lacks = kPlainStepsLack,
+};
 
 }  // namespace servecast

@@ -119,7 +119,13 @@ LatencyLabel Label(const Scenario&) {
 
 extern const LatencyEntry kLatencyTrainedPhysics;
 const LatencyEntry kLatencyTrainedPhysics = {
-    "trained_physics", "BLIS's trained model, impossibly fast in prefill; with compat blis only",
-    OfWholeEngine(Make), OfWholeEngine(Label)};
+    .name = "trained_physics",
+    .help = "BLIS's trained model, impossibly fast in prefill; with compat blis only",
+    .make = OfWholeEngine(Make),
+    .label = OfWholeEngine(Label),
+    .has = kModelForms,
+    .lacks = kPlainStepsLack,
+    .needs = {Feature::kBlisPrices},
+};
 
 }  // namespace servecast

@@ -100,9 +100,10 @@ void AddLabel(const LatencyLabel& label, LatencyLabel& all) {
 
 }  // namespace
 
-bool Deployment::HasBatchScheduler() const {
-  return std::any_of(pools.begin(), pools.end(),
-                     [](const Pool& p) { return p.HasBatchScheduler(); });
+bool Deployment::AllHave(Feature feature) const {
+  return std::all_of(pools.begin(), pools.end(), [feature](const Pool& p) {
+    return FindScheduler(p.scenario.scheduler.policy).has.Has(feature);
+  });
 }
 
 void Deployment::SetUpSchedulers(const RequestTable& requests) {

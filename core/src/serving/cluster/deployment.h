@@ -29,7 +29,6 @@ struct Pool {
   std::int64_t block_bytes = 0;
 
   const PoolSpec& spec() const { return scenario.cluster.pools[0]; }
-  bool HasBatchScheduler() const { return scenario.scheduler.policy != "vllm"; }
 };
 
 struct Deployment {
@@ -37,7 +36,7 @@ struct Deployment {
   std::int64_t max_model_len = INT64_MAX;  // so that any replica can serve any request
   LatencyLabel label;  // of each pool by its own GPU, engine and step times, each text once
 
-  bool HasBatchScheduler() const;
+  bool AllHave(Feature feature) const;  // of the pools' schedulers
   // Once the requests are known: some are told the longest output of them.
   void SetUpSchedulers(const RequestTable& requests);
 };
