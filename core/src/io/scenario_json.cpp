@@ -326,7 +326,7 @@ void AddTogether(Scenario& scenario, Issues& issues) {
     Scenario alone = scenario;
     if (!all) {
       alone.UsePool(i);
-      alone.cluster.pools[0].replicas = scenario.cluster.Replicas();
+      alone.cluster.pool().replicas = scenario.cluster.Replicas();
     }
     Issues of_pool;
     CheckTogether(alone, of_pool);

@@ -28,7 +28,7 @@ struct Pool {
   // Of a KV block as its scheduler counts them, on all GPUs of a replica together.
   std::int64_t block_bytes = 0;
 
-  const PoolSpec& spec() const { return scenario.cluster.pools[0]; }
+  const PoolSpec& spec() const { return scenario.cluster.pool(); }
 };
 
 struct Deployment {

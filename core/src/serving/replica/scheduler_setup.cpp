@@ -14,7 +14,7 @@ SchedulerLimits LimitsOf(const Scenario& s, const ModelCost& cost, const Schedul
   const std::int64_t unit = entry.counts_tokens ? e.block_size : 1;
   SchedulerLimits limits;
   limits.max_num_seqs = e.max_num_seqs;
-  limits.stages = s.cluster.pools[0].pipeline_parallel;
+  limits.stages = s.cluster.pool().pipeline_parallel;
   if (entry.overlaps && e.async_scheduling) limits.stages = 2;
   limits.max_num_batched_tokens = e.max_num_batched_tokens;
   limits.block_size = e.block_size / unit;
