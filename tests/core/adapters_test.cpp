@@ -270,7 +270,8 @@ TEST(Adapters, WhatDoesNotGoTogether_IsRefusedWithReasons) {
   EXPECT_EQ(path_of({seats, "cluster.pools.0.pipeline_parallel=2"}), "/engine/max_loras");
   EXPECT_EQ(path_of({seats, "model.preset=mixtral-8x7b", "cluster.pools.0.tensor_parallel=2"}),
             "/engine/max_loras");
-  EXPECT_EQ(path_of({seats, "engine.kv_offload.cpu_gib=4"}), "/engine/kv_offload");
+  EXPECT_EQ(path_of({seats, "engine.kv_offload.cpu_gib=4"}), "");
+  EXPECT_EQ(path_of({seats, "engine.gc_pass_us=20", "engine.admission_reserve=1"}), "");
   EXPECT_EQ(path_of({seats, "latency.backend=operators"}), "");
   EXPECT_EQ(path_of({seats, "latency.backend=roofline"}), "/latency/backend");
   const std::string trace =

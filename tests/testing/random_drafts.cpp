@@ -109,9 +109,6 @@ RandomCase MakeRandomDraftCase(std::uint64_t seed) {
   RandomCase random_case = MakeRandomCase(seed);
   Dice dice(seed * 0x9e3779b97f4a7c15u + 23);
   EngineSpec& engine = random_case.engine;
-  engine.kv_offload = {};
-  engine.gc_pass_us = engine.admission_reserve = 0;
-  engine.gc_fraction = 1;
   random_case.latency.physics.reset();
   random_case.stages.clear();
   RequestTable& requests = random_case.requests;
@@ -129,6 +126,7 @@ RandomCase MakeRandomDraftCase(std::uint64_t seed) {
     MakeAdapters(seed, dice.Between(1, 5), random_case);
   }
   if (!adapters || dice.Percent(70)) MakeDrafts(dice, random_case);
+  if (engine.speculative.On()) engine.kv_offload = {};
   if (dice.Percent(20)) {  // little room behind the longest prompts
     const auto most = static_cast<std::int32_t>(engine.speculative.num_speculative_tokens);
     if (requests.think.empty() && engine.speculative.On() && dice.Percent(50)) {

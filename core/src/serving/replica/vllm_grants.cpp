@@ -1,11 +1,12 @@
 // One schedule call, by vLLM's rules in vLLM's order (the numbered rules of its golden traces): the
 // running list first, then the queue. Its common case, where the blocks suffice (GrantAll), touches
-// only those in prefill: each knows how many decodes stand before it in the running list. Only when
-// blocks run short does GrantByPreempting walk the list.
+// only those in no group: each knows how many decodes stand before it in the running list. Only
+// when blocks run short does GrantByPreempting walk the list.
 //
-// Decodes are never left out of a step for lack of budget: none but the last of the running list,
-// whose chunk the budget had cut, asks for more tokens than it had in the step before. They are
-// left out where preemption by priority hits the request that asked: then they catch up.
+// Decodes of one token are never left out of a step for lack of budget: none but the last of the
+// running list, whose chunk the budget had cut, asks for more tokens than it had in the step
+// before. They are left out where preemption by priority hits the request that asked: then they
+// catch up. With drafts a step's budget may end before the last of the list.
 #include <algorithm>
 #include <cmath>
 
