@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -28,7 +29,7 @@ constexpr const char* kCardHelp =
     "\n"
     "Prints a forecast as a picture, SVG: the verdict, each target with its 95 % interval, the "
     "tail\n"
-    "of the first target's latency, and the link by which it can be checked. No browser is "
+    "of the latency that decides, and the link by which it can be checked. No browser is "
     "needed.\n"
     "  --badge         one line instead: the verdict and the closest target\n"
     "  --site ADDRESS  of the page, for the card's link; by default that of LINK\n"
@@ -40,6 +41,8 @@ constexpr const char* kInk = "#14181f";
 constexpr const char* kQuiet = "#5e6876";
 constexpr const char* kLine = "#788391";
 constexpr const char* kCurve = "#0072b2";
+// The smallest text: 12 px where a README shows the card at 640 px.
+constexpr int kSmall = 18;
 
 struct Look {
   const char* colour;
@@ -148,23 +151,33 @@ Figure FigureOf(const SloResult& result) {
   if (result.unbounded) {
     figure.value = "no bound";
   } else if (result.value_ms) {
-    figure.value = Ms(*result.value_ms);
+    figure.value = MeasuredMs(*result.value_ms);
   }
   if (result.low_ms && !result.unbounded) {
-    figure.interval = Ms(*result.low_ms) + " to " + Ms(*result.high_ms);
+    figure.interval = MeasuredMs(*result.low_ms) + " to " + MeasuredMs(*result.high_ms);
   }
   return figure;
 }
 
-// The first percentile target's latency over the share of requests, on a scale of nines.
+// The latency that decides over the share of requests, on a scale of nines.
 class Tail {
  public:
   Tail(const Report& report, double x, double y, double width, double height)
       : x_(x), y_(y), width_(width), height_(height) {
-    const auto target = std::find_if(report.slo.begin(), report.slo.end(), [](const auto& each) {
-      return each.slo.metric != SloMetric::kAttainment && each.slo.metric != SloMetric::kItl;
-    });
-    if (target != report.slo.end()) slo_ = target->slo;
+    // Of latencies that have a curve the one that decides, as the sentence of the verdict has it:
+    // missed before too close to call before met, then the closest to its limit.
+    std::pair<int, double> most{-1, 0};
+    for (const SloResult& each : report.slo) {
+      if (each.slo.metric == SloMetric::kAttainment || each.slo.metric == SloMetric::kItl) continue;
+      const double limit = each.slo.limit_ms;
+      const int side = each.unbounded || each.low_ms.value_or(0) > limit ? 2
+                       : each.high_ms.value_or(limit) > limit            ? 1
+                                                                         : 0;
+      const double over = -each.margin.value_or(-std::numeric_limits<double>::infinity());
+      if (std::pair(side, over) <= most) continue;
+      most = {side, over};
+      slo_ = each.slo;
+    }
     metric_ = slo_ ? MetricName(slo_->metric) : "TTFT";
     std::string name = "cdf_";
     for (const char c : metric_) name += c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c;
@@ -181,7 +194,7 @@ class Tail {
   // "" of fewer than two points.
   std::string Svg() const {
     if (points_.size() < 2) return "";
-    std::string out = Quiet(x_, y_ - 10, 14, metric_ + " of one run, by share of requests");
+    std::string out = Quiet(x_, y_ - 38, kSmall, metric_ + " of one run, by share of requests");
     out += fmt::format("<path d=\"M{} {}v{}h{}\" fill=\"none\" stroke=\"{}\"/>\n", x_, y_, height_,
                        width_, kLine);
     if (slo_) {
@@ -189,8 +202,8 @@ class Tail {
       out += fmt::format("<path d=\"M{} {:.1f}h{}\" stroke=\"{}\" stroke-dasharray=\"4 4\"/>\n", x_,
                          at, width_, kInk);
       const std::string name =
-          fmt::format("limit {} at p{:g}", Ms(slo_->limit_ms), slo_->percentile);
-      out += Quiet(x_ + 6, at - 6, 13, name);
+          fmt::format("dashed: limit {} at p{:g}", Ms(slo_->limit_ms), slo_->percentile);
+      out += Quiet(x_, y_ - 14, kSmall, name);
     }
     std::string path;
     for (const auto& [share, value] : points_) {
@@ -199,9 +212,9 @@ class Tail {
     out += fmt::format("<path d=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2.5\"/>\n", path,
                        kCurve);
     for (const char* percent : {"50", "90", "99", "99.9"}) {
-      out +=
-          Text(Across(std::stod(percent) / 100), y_ + height_ + 20, 13, std::string("p") + percent,
-               fmt::format("fill=\"{}\" text-anchor=\"middle\"", kQuiet));
+      out += Text(Across(std::stod(percent) / 100), y_ + height_ + 22, kSmall,
+                  std::string("p") + percent,
+                  fmt::format("fill=\"{}\" text-anchor=\"middle\"", kQuiet));
     }
     return out;
   }
@@ -231,15 +244,15 @@ std::string Card(const Report& report, const std::string& title, const std::stri
       "stroke=\"#dadee4\"/>\n",
       kWidth, kHeight, kInk, Markup(report.verdict.sentence), Markup(title), kWidth - 1,
       kHeight - 1);
-  for (const std::string& line : Wrapped(title, 90, 1)) out += Quiet(kLeft, 56, 16, line);
+  for (const std::string& line : Wrapped(title, 84, 1)) out += Quiet(kLeft, 52, 20, line);
   out += fmt::format(
-      "<g transform=\"translate({} 105)\" fill=\"none\" stroke=\"{}\" stroke-width=\"3\"><circle "
+      "<g transform=\"translate({} 98)\" fill=\"none\" stroke=\"{}\" stroke-width=\"3\"><circle "
       "r=\"18\" stroke-width=\"2\"/><path d=\"{}\"/></g>\n",
       kLeft + 14, look.colour, look.shape);
-  double y = 112;
-  for (const std::string& line : Wrapped(report.verdict.sentence, 66, 3)) {
-    out += Text(kLeft + 48, y, 22, line, "font-weight=\"600\"");
-    y += 30;
+  double y = 106;
+  for (const std::string& line : Wrapped(report.verdict.sentence, 57, 3)) {
+    out += Text(kLeft + 48, y, 26, line, "font-weight=\"600\"");
+    y += 34;
   }
   std::vector<Figure> figures;
   for (const SloResult& each : report.slo) {
@@ -247,23 +260,23 @@ std::string Card(const Report& report, const std::string& title, const std::stri
   }
   figures.push_back(
       {"Output per GPU", ShortNumber(report.output_tokens_per_s_per_gpu), "", "tokens/s"});
-  y = 242;
+  y = 234;
   for (const Figure& figure : figures) {
-    out += Quiet(kLeft, y, 14, Wrapped(figure.name, 42, 1)[0]);
-    out += Text(kLeft, y + 30, 28, figure.value, "");
-    out += Quiet(kLeft + 150, y + 30, 14, figure.note);
-    if (!figure.interval.empty()) out += Quiet(kLeft + 150, y + 12, 14, figure.interval);
+    out += Quiet(kLeft, y, kSmall, Wrapped(figure.name, 36, 1)[0]);
+    out += Text(kLeft, y + 32, 30, figure.value, "");
+    out += Quiet(kLeft + 150, y + 32, kSmall, figure.note);
+    if (!figure.interval.empty()) out += Quiet(kLeft + 150, y + 10, kSmall, figure.interval);
     y += 72;
   }
-  out += Tail(report, 400, 232, 500, 170).Svg();
+  out += Tail(report, 440, 244, 460, 144).Svg();
   if (!address.empty()) {
-    constexpr std::size_t kMostAddress = 120;
+    constexpr std::size_t kMostAddress = 84;
     const bool whole = Letters(address) <= kMostAddress;
     const std::string shown = whole ? address : address.substr(0, address.find('#')) + "#…";
     out += fmt::format("<a href=\"{}\">{}</a>\n", Markup(address),
-                       Text(kLeft, kHeight - 40, 13, shown, "text-decoration=\"underline\""));
+                       Text(kLeft, kHeight - 46, kSmall, shown, "text-decoration=\"underline\""));
   }
-  out += Quiet(kLeft, kHeight - 20, 13,
+  out += Quiet(kLeft, kHeight - 20, kSmall,
                fmt::format("engine {} · fingerprint {:016x}{}", kEngineVersion, report.fingerprint,
                            report.certainty && report.certainty->runs > 1
                                ? fmt::format(" · intervals: 95 %, {} runs", report.certainty->runs)

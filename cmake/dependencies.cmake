@@ -34,18 +34,17 @@ target_compile_definitions(servecast_fmt PRIVATE $<TARGET_PROPERTY:servecast_dep
 target_link_libraries(servecast_fmt PRIVATE servecast_base_flags)
 target_link_libraries(servecast_deps INTERFACE servecast_fmt)
 
-# GoogleTest from its sources: the prebuilt library has exceptions and RTTI, and there is none for
-# wasm. Not optimised: compiling it would take longer than running it.
-function(servecast_add_googletest)
+function(servecast_find_googletest)
   find_path(
     SERVECAST_GOOGLETEST src/gtest-all.cc
     HINTS $ENV{SERVECAST_GOOGLETEST_DIR}/googletest
     PATHS /usr/src/googletest/googletest
     NO_CMAKE_FIND_ROOT_PATH)
-  if(NOT SERVECAST_GOOGLETEST)
-    message(FATAL_ERROR "GoogleTest's sources not found. Debian: apt-get install googletest; "
-                        "elsewhere set SERVECAST_GOOGLETEST_DIR to a checkout of it.")
-  endif()
+endfunction()
+
+# GoogleTest from its sources: the prebuilt library has exceptions and RTTI, and there is none for
+# wasm. Not optimised: compiling it would take longer than running it.
+function(servecast_add_googletest)
   add_library(servecast_googletest STATIC EXCLUDE_FROM_ALL ${SERVECAST_GOOGLETEST}/src/gtest-all.cc
                                           ${SERVECAST_GOOGLETEST}/src/gtest_main.cc)
   target_include_directories(servecast_googletest SYSTEM PUBLIC ${SERVECAST_GOOGLETEST}/include)

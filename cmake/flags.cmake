@@ -110,8 +110,8 @@ endfunction()
 
 # servecast_unite(TARGET [SIZE n] SOURCE...): with SERVECAST_UNITE, so many sources of a folder, or 8, are
 # compiled as one, which halves a build from nothing: most of it is the reading of the library's headers. Names in
-# the anonymous namespaces of a folder's files must then differ. Policies stay alone, as they are
-# written from each other; so does every file in clang, which shows that it stands by itself.
+# the anonymous namespaces of a folder's files must then differ. Every file stays alone in clang, which shows
+# that it stands by itself.
 function(servecast_unite target)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "SIZE" "")
   if(NOT arg_SIZE)
@@ -128,7 +128,9 @@ function(servecast_unite target)
   foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
     get_filename_component(folder ${source} DIRECTORY)
     string(MAKE_C_IDENTIFIER "in_${folder}" folder)
-    if(folder MATCHES "policies$")
+    # Policies are written from each other, with the same names in namespaces of their own: a kind is a group.
+    if(source MATCHES "policies/([a-z]+)_")
+      set_source_files_properties(${source} PROPERTIES UNITY_GROUP policies_${CMAKE_MATCH_1})
       continue()
     endif()
     math(EXPR group "0${${folder}} / ${arg_SIZE}")

@@ -9,6 +9,7 @@
 #include "base/math.h"
 #include "calibrate/runs.h"
 #include "io/fit_json.h"
+#include "io/json_document.h"
 #include "workload/trace_fit.h"
 
 namespace servecast {
@@ -177,9 +178,9 @@ Result<std::string> OpenScenario(const Measured& row, const Scenario& setup,
                                  const std::string& name) {
   const Result<WorkloadSpec> workload = WorkloadOf(row.load, setup);
   if (!workload.ok()) return Issues(workload.issues());
-  nlohmann::json document = nlohmann::json::parse(setup.canonical_text);
+  nlohmann::json document = LooseJson(setup.canonical_text);
   document["name"] = name;
-  document["workload"] = nlohmann::json::parse(WorkloadJson(workload.value(), true));
+  document["workload"] = LooseJson(WorkloadJson(workload.value(), true));
   const bool closed =
       row.load.form == MeasuredForm::kClosedLoop || row.load.form == MeasuredForm::kSaturated;
   if (closed) {  // seats for all clients

@@ -205,7 +205,7 @@ Result<SetupReader::ModelText> SetupReader::FindModel(const std::string& name) c
   if (!text.ok()) return Issue{file, text.issues()[0].message};
   Result<std::string> model = ModelFromConfig(text.value(), file);
   if (!model.ok()) return Issues(model.issues());
-  const auto read = nlohmann::json::parse(model.value());
+  const auto read = LooseJson(model.value());
   return ModelText{std::move(model.value()), file, read.contains("num_local_experts"),
                    read.value("quantization", "")};
 }

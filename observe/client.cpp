@@ -13,6 +13,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "io/json_document.h"
 #include "io/json_writer.h"
 #include "observe/pacing.h"
 #include "observe/transfer.h"
@@ -319,7 +320,7 @@ Result<std::string> FirstModel(const ObserveOptions& options) {
   if (status != 200) {
     return refuse(Format("status {}: {}", status, RefusalOf(server.Without(text))));
   }
-  const nlohmann::json json = nlohmann::json::parse(text, nullptr, false);
+  const nlohmann::json json = LooseJson(text);
   if (json.is_object() && json.contains("data") && json["data"].is_array() &&
       !json["data"].empty() && json["data"][0].is_object()) {
     const nlohmann::json& first = json["data"][0];

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
+#include "io/json_document.h"
 
 namespace servecast {
 
@@ -74,7 +75,7 @@ std::string MessageIn(const Json& json) {
 }  // namespace
 
 std::string RefusalOf(std::string_view body) {
-  const Json json = Json::parse(body.begin(), body.end(), nullptr, false);
+  const Json json = LooseJson(body);
   const std::string message = json.is_object() ? MessageIn(json) : std::string();
   return message.empty() ? ShownText(body, kShownBytes) : message;
 }
@@ -85,7 +86,7 @@ StreamChunk ReadChunk(std::string_view data) {
     chunk.done = true;
     return chunk;
   }
-  const Json json = Json::parse(data.begin(), data.end(), nullptr, false);
+  const Json json = LooseJson(data);
   if (!json.is_object()) {
     chunk.error = "found an event " + ShownText(data) + ", allowed an object of JSON or [DONE]";
     return chunk;

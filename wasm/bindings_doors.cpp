@@ -40,6 +40,7 @@ std::string ImportedJson(const std::string& text, const std::string& base) {
   out.Key("taken"), WriteNotes(imported.taken, out);
   out.Key("ignored"), WriteNotes(imported.ignored, out);
   out.Key("remarks"), WriteTexts(imported.remarks, out);
+  out.Key("assumed"), WriteTexts(imported.assumed, out);
   out.Key("issues"), WriteIssues(imported.issues, out);
   out.EndObject();
   return out.Take();

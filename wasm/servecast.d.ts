@@ -158,6 +158,8 @@ export interface ImportedText {
   readonly ignored: readonly ImportNote[];
   /** What was assumed, and what was measured. */
   readonly remarks: readonly string[];
+  /** Members that no text says and that change the answer: "model.top_p_by_default". */
+  readonly assumed: readonly string[];
   /** Of the document, or why there is none. */
   readonly issues: readonly Issue[];
 }

@@ -53,6 +53,18 @@ test('Card_SaysWhatRunSays_WithIntervalsAndTail', () => {
   assert.equal(svg, card(chat));
 });
 
+test('Card_DrawsTheTargetThatDecides_InTextToBeReadAt640Px', () => {
+  for (const [tpot, ttft, decides] of [
+    [20, 200, 'TPOT'],
+    [100, 120, 'TTFT'],
+  ]) {
+    const target = (metric, limit) => `{"metric":"${metric}","percentile":99,"limit_ms":${limit}}`;
+    const svg = card(chat, '--set', `slo=[${target('ttft', ttft)},${target('tpot', tpot)}]`);
+    assert.ok(texts(svg).includes(`${decides} of one run, by share of requests`), decides);
+    for (const [, size] of svg.matchAll(/font-size="(\d+)"/g)) assert.ok((size * 640) / 960 >= 12, size);
+  }
+});
+
 test('Card_OfALink_IsThatOfItsScenario_AndCarriesItsLink', () => {
   const site = 'https://example.org/servecast/';
   const link = servecast(['link', 'encode', chat, '--site', site]).stdout.trim();
@@ -80,7 +92,7 @@ test('Card_EveryVerdict_IsOneInColourAndShape', () => {
     texts(stdout);
     seen.add(
       stdout.match(
-        /translate\(\d+ 105\)" fill="none" stroke="#\w+" stroke-width="3"><circle r="18" stroke-width="2"\/><path d="([^"]+)"/,
+        /translate\(\d+ 98\)" fill="none" stroke="#\w+" stroke-width="3"><circle r="18" stroke-width="2"\/><path d="([^"]+)"/,
       )[1],
     );
   }

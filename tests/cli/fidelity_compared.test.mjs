@@ -5,6 +5,7 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'no
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import test from 'node:test';
+import { slow } from '../command.mjs';
 import { servecast } from './measured_folders.mjs';
 
 const root = join(import.meta.dirname, '../..');
@@ -13,7 +14,7 @@ const folders = [
   process.env.SERVECAST_GROUNDTRUTH_2026 ?? join(root, '../shared/groundtruth-2026-11'),
 ];
 
-const skip = folders.every(existsSync) ? false : 'no measurements';
+const skip = folders.every(existsSync) ? slow : 'no measurements';
 const runs = JSON.parse(readFileSync(join(root, 'docs/measured_runs.json'), 'utf8')).rows;
 
 test('Compared_BothRecords_AreWhatServersSay', { skip }, () => {

@@ -123,6 +123,14 @@ TEST(Experiment, ValueBelowALimitInSeconds_IsSaidInSeconds) {
   EXPECT_NE(report.verdict.sentence.find(" of 1.2 s (0."), std::string::npos);
 }
 
+TEST(Experiment, ValueFarBeyondItsLimit_IsSaidInItsOwnUnit) {
+  const Report report =
+      Finished(ExperimentOn(Changed({R"(slo=[{"metric":"e2e","percentile":99,"limit_ms":20}])",
+                                     R"(workload.output_tokens={"value":400})"})));
+  EXPECT_NE(report.verdict.sentence.find(" s of 20 ms ("), std::string::npos)
+      << report.verdict.sentence;
+}
+
 // The work that an experiment may take bounds it, whatever its limits are.
 TEST(Experiment, NoWork_IsCutIntoBatches) {
   const std::string document = Changed({kTargets, "workload.requests=2000"});

@@ -57,8 +57,8 @@ TEST(ImportHostile, EveryBeginningOfATextAndEveryCutOfIt_HasAnAnswer) {
   }
 }
 
-TEST(ImportHostile, TenMegabytes_TakeNoTime) {
-  const std::size_t kMany = 10'000'000;  // bytes
+TEST(ImportHostile, Megabytes_TakeNoTime) {
+  const std::size_t kMany = 5'000'000;  // bytes, beyond what a document of JSON may have
   for (const std::string& text :
        {std::string(kMany, '\n'), std::string(kMany, ' '), std::string(kMany, '['),
         std::string(kMany, '-'), "vllm serve " + std::string(kMany, 'a'),

@@ -8,6 +8,7 @@
 #include "cost/model_cost.h"
 #include "gtest/gtest.h"
 #include "metrics/samples.h"
+#include "metrics/words.h"
 #include "metrics/work.h"
 
 namespace servecast::testing {
@@ -279,6 +280,30 @@ TEST(Series, LastBin_IsNoSliver) {
     }
     EXPECT_NEAR(tokens, static_cast<double>(r.output_tokens), 1e-6) << outputs;
   }
+}
+
+TEST(Words, Measured_HasThreeDigits) {
+  EXPECT_EQ(ThreeDigits(12), "12.0");
+  EXPECT_EQ(ThreeDigits(9), "9.00");
+  EXPECT_EQ(ThreeDigits(0.15), "0.150");
+  EXPECT_EQ(ThreeDigits(9.999), "10.0");
+  EXPECT_EQ(ThreeDigits(-4), "-4.00");
+  EXPECT_EQ(ThreeDigits(200), "200");
+  EXPECT_EQ(ThreeDigits(15903), "15,903");
+  EXPECT_EQ(ThreeDigits(0), "0");
+  EXPECT_EQ(MeasuredMs(12), "12.0 ms");
+  EXPECT_EQ(MeasuredMs(15903), "15.9 s");
+  EXPECT_EQ(Ms(20), "20 ms");
+}
+
+TEST(Words, BeyondALimit_IsPercentThenTimes) {
+  EXPECT_EQ(Beyond(1.012), "1.2 % over");
+  EXPECT_EQ(Beyond(1.05), "5.0 % over");
+  EXPECT_EQ(Beyond(1.343), "34 % over");
+  EXPECT_EQ(Beyond(1.995), "100 % over");
+  EXPECT_EQ(Beyond(2.3), "2.3 times the limit");
+  EXPECT_EQ(Beyond(79.5), "80 times the limit");
+  EXPECT_EQ(Beyond(784), "780 times the limit");
 }
 
 }  // namespace

@@ -202,6 +202,29 @@ TEST(Pools, WithoutANameHaveWordsOfTheirOwn) {
             0);
 }
 
+// Each is a document that runs, and fewer drafts are only tried where as many are accepted.
+TEST(Advise, DraftsThatMayNotPay_AreTriedLessAndNotAtAll) {
+  const auto words = [](const std::string& drafts) {
+    const std::string document = Changed({kTargets, "engine.speculative=" + drafts});
+    std::vector<std::string> found;
+    for (const Change& change : ChangesOf(Parsed(document))) {
+      if (change.words.find("specul") == std::string::npos) continue;
+      const Scenario changed = Parsed(Good(ApplyOverrides(document, change.overrides)));
+      EXPECT_LT(
+          changed.engine.speculative.On() ? changed.engine.speculative.num_speculative_tokens : 0,
+          4);
+      found.push_back(change.words);
+    }
+    return found;
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words(R"({"method":"eagle3","num_speculative_tokens":4,"acceptance_length":2.5})"),
+            (Words{"no speculative decoding", "num_speculative_tokens 2"}));
+  EXPECT_EQ(words(R"({"method":"eagle3","num_speculative_tokens":4,"acceptance_length":4})"),
+            Words{"no speculative decoding"});
+  EXPECT_EQ(words(R"({"method":"none"})"), Words{});
+}
+
 TEST(Drills, AreTheScenariosThatTheirNamesSay) {
   const Scenario scenario = Parsed(Changed({kTargets, "cluster.pools.0.replicas=3"}));
   const std::vector<Drill> drills = DrillsOf(scenario, {.spike = 3, .spike_s = 10});

@@ -66,6 +66,51 @@ await task('import: what is not understood is said, and changes nothing', async 
   assert.ok(await page.getByRole('button', { name: 'Undo' }).isDisabled());
 });
 
+/** A model that no preset is. */
+const unknownConfig = JSON.stringify({
+  architectures: ['LlamaForCausalLM'],
+  model_type: 'llama',
+  hidden_size: 3072,
+  intermediate_size: 9216,
+  num_hidden_layers: 30,
+  num_attention_heads: 24,
+  num_key_value_heads: 8,
+  vocab_size: 128256,
+  torch_dtype: 'bfloat16',
+  max_position_embeddings: 131072,
+});
+
+await task('import: what an assumed top-p comes to is shown, and can be chosen', async (page) => {
+  await openImport(page);
+  const first = await fingerprint(page);
+  await page.fill('#import-text', unknownConfig);
+  await page
+    .locator('#import-effect', {
+      hasText: /If they do, TPOT p99 is [\d.]+.ms.*, if not [\d.]+.ms.*: a difference of \d+.%/,
+    })
+    .waitFor();
+  const effect = await page.textContent('#import-effect');
+  const [sampled, plain] = [/is ([\d.]+).ms/, /not ([\d.]+).ms/].map((each) => each.exec(effect)[1]);
+  assert.ok(Number(sampled) > Number(plain), effect);
+  const box = page.getByLabel(/Servers of this model sample by top-p/);
+  assert.ok(await box.isChecked(), 'llamas do');
+  await audit(page);
+  await box.uncheck();
+  await page.getByRole('button', { name: 'Use', exact: true }).click();
+  await nextResult(page, first);
+  const tile = page.locator('.tile', { hasText: 'TPOT' }).locator('.value');
+  assert.ok((await tile.innerText()).startsWith(plain), `${plain}: ${await tile.innerText()}`);
+  assert.equal(
+    await page.evaluate(() => document.querySelector('sc-page').app.store.state.document.model.top_p_by_default),
+    false,
+  );
+  // Of a preset the files are known: nothing is asked.
+  await page.getByRole('button', { name: 'Import', exact: true }).and(page.locator(':visible')).click();
+  await page.fill('#import-text', command);
+  await page.getByText('Found a command of vLLM').waitFor();
+  assert.equal(await page.locator('#import-top-p').count(), 0);
+});
+
 await task('import: files that are dropped, each as what it is', async (page) => {
   await verdict(page);
   for (const [name, found] of [

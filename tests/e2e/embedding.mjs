@@ -90,6 +90,48 @@ await task(
   { tour: true },
 );
 
+await task(
+  'embed: the iframe of the dialog is as high as what is in it, and has no ground of its own',
+  async (page) => {
+    await page.goto(`${site.url}#p=${preset}`);
+    await page.locator('[data-complete="final"]').waitFor();
+    await page.keyboard.press('s');
+    await page.locator('.share-kinds').getByRole('button', { name: 'Iframe' }).click();
+    const snippets = [];
+    for (const ui of ['compact', 'chart', 'what-if', 'full']) {
+      await page.getByLabel('Shows').selectOption(ui);
+      snippets.push([ui, await page.inputValue('#share-text')]);
+    }
+    const said = [];
+    for (const [ui, snippet] of snippets) {
+      await page.goto(
+        hostPage(
+          `snippet-${ui}`,
+          `<div style="width:600px">${snippet.replace('embed.html#', 'embed.html#autorun=1&')}</div>`,
+        ),
+      );
+      await heard(page, 'result');
+      await page.waitForTimeout(300);
+      const given = await page.locator('iframe').evaluate((frame) => frame.clientHeight);
+      const { height } = (await heard(page, 'resize')).at(-1);
+      said.push(`${ui} ${given} for ${height}`);
+      const ground = await (await frameOf(page)).evaluate(() =>
+        [document.documentElement, document.body].map((each) => getComputedStyle(each).backgroundColor),
+      );
+      assert.deepEqual(ground, ['rgba(0, 0, 0, 0)', 'rgba(0, 0, 0, 0)']);
+      if (ui === 'what-if') {
+        const labels = await (await frameOf(page)).locator('.embed-knobs label').allInnerTexts();
+        assert.ok(labels.includes('Rate'), labels.join());
+      }
+    }
+    for (const each of said) {
+      const [given, height] = each.match(/\d+/g).map(Number);
+      assert.ok(given >= height && given - height <= 8, said.join(', '));
+    }
+    return said.join(', ');
+  },
+);
+
 await task('embed: each way to look, in light and dark, on a phone, is accessible', async (page) => {
   const heights = [];
   for (const ui of ['compact', 'chart', 'what-if', 'full']) {

@@ -199,6 +199,11 @@ await task(
     await nextResult(page, first);
     await openTab(page, 'Numbers');
     await page.locator('sc-numbers tbody th').first().waitFor();
+    // The footer's texts, and the page of embeds.
+    for (const file of ['method.txt', 'accuracy.txt', 'embed.html']) {
+      const text = await page.evaluate((name) => fetch(name).then((found) => found.text()), file);
+      assert.ok(text.length > 500, `${file}: ${text.length}`);
+    }
     assert.deepEqual(heard(before), [], 'the server hears nothing');
     const caches = await page.evaluate(() => caches.keys());
     assert.equal(caches.length, 1, caches.join(' '));

@@ -146,10 +146,10 @@ await task('plan: a blank without a value says what is allowed', async (page) =>
   await openTab(page, 'Plan');
   await answered(page, 'growth');
   for (const [label, typed, allowed] of [
-    ['Growth, % a month', '-3', /Found -3, allowed 0\.1 to 1,000/],
-    ['Months ahead', '2.5', /allowed 1 to 120, whole/],
-    ['Times the load', '<img src=x>', /Found <img src=x>, allowed 1 to 100/],
-    ['Load', '1e99', /Found 1e99, allowed/],
+    ['Growth, % a month', '-3', /−3 is not allowed; from 0\.1 to 1,000/],
+    ['Months ahead', '2.5', /2\.5 is not allowed; from 1 to 120, whole/],
+    ['Times the load', '<img src=x>', /<img src=x> is not allowed; from 1 to 100/],
+    ['Load', '1e99', /1e99 is not allowed; from/],
   ]) {
     await put(page, label, typed);
     assert.match(await page.locator('sc-plan').innerText(), allowed);
@@ -175,6 +175,15 @@ else
     await verdict(page);
     await openTab(page, 'Plan');
     assert.match(await answered(page, 'cost'), /\$1,825 a month of 730 hours, \$2\.50 an hour/);
+    // No price is typed: none is shown, and a list's is offered with its date.
+    assert.equal(await page.getByLabel('$ per million tokens of prompts').inputValue(), '');
+    assert.match(
+      await page.locator('#plan-cost').innerText(),
+      /\$0\.05 in and \$0\.08 out at Groq.*models\.dev, 2 July 2026/,
+    );
+    await page.locator('#use-listed').click();
+    assert.equal(await page.getByLabel('$ per million tokens of answers').inputValue(), '0.08');
+    await page.locator('#use-listed').waitFor({ state: 'detached' });
     await put(page, '$ per million tokens of prompts', '0.05');
     await put(page, '$ per million tokens of answers', '0.1');
     await page.locator('#plan-cost').getByText('Own GPUs are cheaper').waitFor({ timeout: 120_000 });

@@ -289,7 +289,7 @@ await task('invalid: a message leads to a field in a closed group', async (page)
   const text = JSON.parse(await page.inputValue('#scenario-text'));
   await page.fill('#scenario-text', JSON.stringify({ ...text, measure: { warmup_s: -1 } }));
   await page.getByRole('button', { name: 'Apply' }).click();
-  await page.locator('#scenario-issues').getByText('/measure/warmup_s').waitFor();
+  await page.locator('#scenario-issues').getByText('measure.warmup_s').waitFor();
   await page.fill('#scenario-text', '{"a": ');
   await page.getByRole('button', { name: 'Apply' }).click();
   await page.locator('#scenario-issues li').first().waitFor();
@@ -501,6 +501,9 @@ await task(
     await verdict(page);
     await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('-5');
     await problem(page);
+    const listed = await page.locator('.issues li').first().innerText();
+    assert.match(listed, /^Rate:\s+−5 is not allowed; from 0\.000001 to 1,000,000.req\/s\.$/);
+    assert.ok(!(await page.locator('main').innerText()).includes('/workload/'), 'no pointer is said');
     await audit(page);
   },
   { colorScheme: 'dark' },

@@ -70,7 +70,7 @@ await task(
   async (page) => {
     await page.waitForSelector('[data-state="does_not_fit"]');
     assert.equal(await page.textContent('.sign b'), 'Does not fit');
-    assert.match(await page.textContent('.verdict'), /Needed with the least KV cache: [\d.]+\sGiB on each GPU/);
+    assert.match(await page.textContent('.verdict'), /Needed with the smallest KV cache: [\d.]+\sGiB on each GPU/);
     await page.locator('.unfit-bar').waitFor();
     await page.getByRole('button', { name: /^Use tensor parallel \d+$/ }).click();
     await verdict(page);

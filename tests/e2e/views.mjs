@@ -101,6 +101,63 @@ await task('views: the answer is one page of paper', async (page) => {
 });
 
 await task(
+  'views: the strip shows its sentence whole, whatever the width',
+  async (page) => {
+    await verdict(page);
+    for (const width of [1360, 1200, 1024, 900, 390]) {
+      await page.setViewportSize({ width, height: 900 });
+      const [room, needed] = await page
+        .locator('.strip .sentence')
+        .evaluate((element) => [element.clientHeight, element.scrollHeight]);
+      assert.ok(needed <= room, `${needed} of ${room} px at ${width}`);
+    }
+  },
+  { fragment: `?view=numbers#p=llama-3.1-8b-h100x8-disaggregated&workload.requests=400` },
+);
+
+await task('views: figures stay in their tiles, whatever the width', async (page) => {
+  await verdict(page);
+  for (const width of [1360, 1280, 1200, 1100, 390, 320]) {
+    await page.setViewportSize({ width, height: 900 });
+    const beyond = await page
+      .locator('.tile')
+      .evaluateAll((all) =>
+        all.map(
+          (tile) =>
+            Math.max(...[...tile.querySelectorAll('*')].map((each) => each.getBoundingClientRect().right)) -
+            tile.getBoundingClientRect().right,
+        ),
+      );
+    assert.ok(Math.max(...beyond) <= 0, `${beyond} px at ${width}`);
+  }
+});
+
+await task(
+  'views: on paper the inputs are read, and charts as well, from a window of any width',
+  async (page) => {
+    await verdict(page);
+    await page.locator('.charts canvas').nth(2).waitFor();
+    await page.emulateMedia({ media: 'print' });
+    const form = await page.locator('.form').innerText();
+    for (const name of ['Rate', 'Sequences', 'Replicas']) assert.ok(form.includes(name), `${name}: ${form}`);
+    assert.equal(await page.locator('.form input[type=range]:visible').count(), 0);
+    assert.equal(await page.getByLabel('Rate, req/s', { exact: true }).inputValue(), '40');
+    const drawn = await page
+      .locator('.charts .plots')
+      .evaluateAll((all) =>
+        all.map((host) =>
+          Math.max(...[...host.querySelectorAll('canvas')].map(({ width }) => width / devicePixelRatio)),
+        ),
+      );
+    // Half of a page has room for 340 px, two plots side by side each for half of that: 13 px are 7 pt on paper.
+    assert.ok(drawn.length === 2 && drawn.every((width) => width <= 464), `${drawn}`);
+    const text = (13 * 340) / 464;
+    assert.ok(text * 0.75 >= 7, `${text} px`);
+  },
+  { viewport: { width: 2200, height: 1200 } },
+);
+
+await task(
   'views: the strip is one line of a cluster, too',
   async (page) => {
     await verdict(page);

@@ -1,13 +1,12 @@
 #!/bin/sh
 # sh tests/fuzz/run.sh TARGET SECONDS KEPT [OPTION...]: libFuzzer on one target, from the repository's
-# corpus, with the programs of the tree SERVECAST_FUZZ_TREE (build/fuzz). What is new goes into the
-# folder KEPT. Crashes, hangs, leaks and reports of sanitizers fail,
+# corpus. What is new goes into the folder KEPT. Crashes, hangs, leaks and reports of sanitizers fail,
 # and leave the input in build/fuzz/found.
 set -eu
 cd "$(dirname "$0")/../.."
 target=$1 seconds=$2 kept=$3
 shift 3
-tree=${SERVECAST_FUZZ_TREE:-build/fuzz}
+tree=build/fuzz
 dictionary=tests/fuzz/$target.dict
 [ -f "$dictionary" ] || dictionary=$tree/document.dict
 mkdir -p build/fuzz/found "$kept"

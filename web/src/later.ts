@@ -1,5 +1,6 @@
 // What comes after the first verdict, when nothing waits for it: the keys of undo and cancel, the page without a
 // connection, the tour of a first visit.
+import { paper, type ChartElement } from './charts/chart-element';
 import './charts/chart-moves';
 import { addStyles } from './lib/part';
 import type { App } from './state/app';
@@ -10,6 +11,9 @@ export function begin(app: App): void {
   addStyles(styles);
   app.remember(new Undo());
   addEventListener('keydown', (event) => key(app, event));
+  addEventListener('beforeprint', () => print(true));
+  addEventListener('afterprint', () => print(false));
+  matchMedia('print').addEventListener('change', ({ matches }) => print(matches));
   // Over http elsewhere than on this machine, browsers have none.
   if (import.meta.env.PROD && 'serviceWorker' in navigator)
     navigator.serviceWorker.register(new URL('sw.js', document.baseURI)).catch(() => undefined);
@@ -19,6 +23,11 @@ export function begin(app: App): void {
     ({ showTour }) => showTour(rememberTour),
     () => undefined,
   );
+}
+
+function print(on: boolean): void {
+  paper.on = on;
+  for (const chart of document.querySelectorAll<ChartElement>('.chart-host')) chart.resize();
 }
 
 const typed = 'input:not([type=range]):not([type=checkbox]), textarea, select, dialog[open]';

@@ -31,7 +31,9 @@ struct Imported {
   std::vector<ImportNote> taken;
   std::vector<ImportNote> ignored;
   std::vector<std::string> remarks;  // what was assumed, and what was measured
-  Issues issues;                     // of the document, or why there is none
+  // Members that no text says and that change the answer: "model.top_p_by_default".
+  std::vector<std::string> assumed;
+  Issues issues;  // of the document, or why there is none
 };
 
 // The scenario that the texts tell together; of two that differ the later wins, and a remark says

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "io/json_document.h"
+
 namespace servecast {
 namespace {
 
@@ -311,7 +313,7 @@ std::optional<double> NumberOf(std::string_view text) {
   if (text.empty() || text.find_first_not_of("0123456789.eE+-") != std::string_view::npos) {
     return std::nullopt;
   }
-  const auto json = nlohmann::json::parse(AsJson(text), nullptr, false);
+  const auto json = LooseJson(AsJson(text));
   if (!json.is_number()) return std::nullopt;
   const auto value = json.get<double>();
   return std::isfinite(value) ? std::optional(value) : std::nullopt;

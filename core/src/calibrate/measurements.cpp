@@ -59,7 +59,7 @@ Result<Measurements> ReadJson(std::string_view text, const std::string& name) {
     }
     json = std::move(parsed.value());
   } else {
-    json = nlohmann::json::parse(text.begin(), text.end(), nullptr, false);
+    json = LooseJson(text);
     if (json.is_discarded()) return Issue{name, "found no JSON, allowed a document of JSON"};
   }
   if (json.is_object()) {

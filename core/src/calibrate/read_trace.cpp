@@ -414,10 +414,10 @@ Result<StepTrace> ReadStepTrace(std::string_view text, const std::string& name) 
     at = end + 1;
     ++line;
     if (piece.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    Json document = Json::parse(piece.begin(), piece.end(), nullptr, false);
+    Json document = LooseJson(piece);
     std::string where = Format("{}, line {}", name, line);
     if (document.is_discarded() && line == 1) {  // one document over many lines
-      document = Json::parse(text.begin(), text.end(), nullptr, false);
+      document = LooseJson(text);
       where = name + ", ";
       at = text.size();
     }

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/text.h"
+#include "metrics/words.h"
 #include "workload/adapters.h"
 
 namespace servecast {
@@ -65,6 +66,18 @@ class Lister {
     flag("enable_chunked_prefill", e.enable_chunked_prefill, "chunked prefill");
     flag("enable_prefix_caching", e.enable_prefix_caching, "prefix caching");
     flag("async_scheduling", e.async_scheduling, "async scheduling");
+    Drafts(e.speculative);
+  }
+
+  // Under load drafts take time that others wait for.
+  void Drafts(const SpeculativeSpec& drafts) {
+    if (!drafts.On()) return;
+    Add("no speculative decoding", OfEngines("speculative.method=none"));
+    const std::int64_t half = drafts.num_speculative_tokens / 2;
+    const bool by_length = drafts.acceptance_as == "none" && drafts.acceptance_rates.empty();
+    if (half < 1 || (by_length && drafts.acceptance_length > static_cast<double>(1 + half))) return;
+    Add(Format("num_speculative_tokens {}", half),
+        OfEngines(Format("speculative.num_speculative_tokens={}", half)));
   }
 
   void Storage() {
@@ -102,7 +115,8 @@ class Lister {
     }
     if (pools_.size() == 1 && pool.replicas >= 2 && pool.role == PoolRole::kMixed) {
       const std::int64_t prefill = (pool.replicas + 1) / 2;
-      Add(Format("{} replicas for prefill, {} for decode", prefill, pool.replicas - prefill),
+      Add(Format("{} for prefill, {} for decode", Count(prefill, "replica"),
+                 pool.replicas - prefill),
           {Format(R"(cluster.pools=[{{"role":"prefill","replicas":{},"tensor_parallel":{}}},)"
                   R"({{"role":"decode","replicas":{},"tensor_parallel":{}}}])",
                   prefill, pool.tensor_parallel, pool.replicas - prefill, pool.tensor_parallel)});

@@ -194,10 +194,10 @@ void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, 
   const bool peers = name == "link" && InterconnectOf(scenario.hardware) == Interconnect::kPcieHost;
   const std::string_view more = router  ? "least_outstanding"
                                 : peers ? "a faster link of cards that read each other's memory"
-                                : name == "link" || name == "transfer" ? "a link faster by a tenth"
-                                : name == "host"                       ? "a tenth less of it"
-                                : name == "adapter_seats" ? "one more, or a tenth more,"
-                                                          : "a tenth more of it";
+                                : name == "link" || name == "transfer" ? "a 10 % faster link"
+                                : name == "host"                       ? "10 % less of it"
+                                : name == "adapter_seats"              ? "one more, or 10 % more,"
+                                                                       : "10 % more of it";
   BindingConstraint& binding = report.binding;
   binding.name = reliefs[0].name;
   binding.share = 0;

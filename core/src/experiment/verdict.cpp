@@ -111,7 +111,7 @@ std::string NameOf(const SloSpec& slo) {
 // As near to 100 % as it is, with digits enough to tell it from there.
 std::string ShareText(double share) {
   const double percent = 100 * share, missing = 100 - percent;
-  if (missing <= 0 || missing >= 10) return ShortNumber(percent);
+  if (missing <= 0 || missing >= 10) return ThreeDigits(percent);
   const double unit = missing >= 1 ? 10 : missing >= 0.1 ? 100 : 1000;
   return NumberText(std::nearbyint(percent * unit) / unit);
 }
@@ -126,14 +126,18 @@ std::string ShareOfLimit(const SloResult& result) {
   return text;
 }
 
-// "15.5 of 20 ms (15.1 to 15.9)": all in the unit of the limit.
+// "15.5 of 20 ms (15.1 to 15.9)": all in the unit of the limit, but for a value far beyond it,
+// which has its own and lends it to the interval: "15.9 s of 200 ms (15.1 to 16.7)".
 std::string ValueOfLimit(const SloResult& result) {
   if (result.share) return ShareOfLimit(result);
-  const std::string limit = Ms(result.slo.limit_ms);
-  const std::string unit = limit.substr(limit.find(' ') + 1);
+  const std::string limit = Ms(result.slo.limit_ms), own = MeasuredMs(*result.value_ms);
+  const bool beyond = *result.value_ms > result.slo.limit_ms;
+  const std::string& of = beyond ? own : limit;
+  const std::string unit = of.substr(of.find(' ') + 1);
+  const bool same = limit.substr(limit.find(' ') + 1) == unit;
   const double ms = unit == "ms" ? 1 : unit == "s" ? 1e3 : unit == "min" ? 6e4 : 3.6e6;
-  const auto in_unit = [ms](double value) { return ShortNumber(value / ms); };
-  std::string text = Format("{} of {}", in_unit(*result.value_ms), limit);
+  const auto in_unit = [ms](double time) { return ThreeDigits(time / ms); };
+  std::string text = Format("{} of {}", same ? in_unit(*result.value_ms) : own, limit);
   if (result.low_ms) {
     text += Format(" ({} to {})", in_unit(*result.low_ms), in_unit(*result.high_ms));
   }
@@ -219,8 +223,8 @@ void JudgeOverload(const Scenario& s, const Findings& findings, Report& r) {
   // The rate of the report, where it has one: the same sum, of the same span, has the same bits.
   const double rate = r.counted && r.counted->seconds > 0 ? r.requests_per_s : served.value;
   r.overload = {rate, std::max(served.low, 0.0), served.high, offered};
-  r.verdict.sentence = Format("Overloaded: serves {} ({} to {}) of {} with {}.", ShortNumber(rate),
-                              ShortNumber(r.overload->low), ShortNumber(served.high),
+  r.verdict.sentence = Format("Overloaded: serves {} ({} to {}) of {} with {}.", ThreeDigits(rate),
+                              ThreeDigits(r.overload->low), ThreeDigits(served.high),
                               PerSecond(offered), Subject(s));
 }
 
@@ -314,7 +318,7 @@ void JudgeTooShort(const Scenario& s, Report& r) {
 // What is left to say where no verdict would hold.
 std::string Simulated(const Findings& findings, bool overloaded, const Report& r) {
   if (overloaded && r.overload) {
-    return Format("{} of {} are served.", ShortNumber(r.overload->served_per_s),
+    return Format("{} of {} are served.", ThreeDigits(r.overload->served_per_s),
                   PerSecond(r.overload->offered_per_s));
   }
   if (r.slo.empty()) return "";
@@ -375,7 +379,7 @@ void JudgePartial(const Scenario& scenario, std::size_t runs, Report& r) {
           ? Format("After {}: {} has no figure yet.", done, Subject(scenario))
           : Format("After {}: {} of {} is about {}. The interval is not known yet.", done,
                    NameOf(closest->slo), Subject(scenario),
-                   closest->share ? Percent(*closest->share) : Ms(*closest->value_ms));
+                   closest->share ? Percent(*closest->share) : MeasuredMs(*closest->value_ms));
 }
 
 }  // namespace servecast

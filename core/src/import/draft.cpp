@@ -64,7 +64,7 @@ std::optional<double> NumberIn(std::string_view text, bool units) {
   if (number[0] == '+') number.erase(0, 1);
   if (number[0] == '.') number.insert(0, "0");
   if (number.back() == '.') number += "0";
-  const Json value = Json::parse(number, nullptr, false);
+  const Json value = LooseJson(number);
   if (!value.is_number()) return std::nullopt;
   const double read = value.get<double>() * factor;
   return std::isfinite(read) ? std::optional<double>(read) : std::nullopt;

@@ -88,10 +88,11 @@ void Draft::SettleModel() {
       model = figures_;
       if (!model_name_.empty()) model["name"] = model_name_;
       if (!members.contains("top_p_by_default")) {
+        out_.assumed.emplace_back("model.top_p_by_default");
         Remark(
-            "whether servers sample by top-p (model.top_p_by_default) is assumed of its family, "
+            "whether servers sample by top-p (model.top_p_by_default) is assumed from its family "
             "and "
-            "may add a fifth to TPOT: its generation_config.json says it");
+            "may add 20 % to TPOT: its generation_config.json says it");
       }
     }
   } else if (!named.empty()) {

@@ -172,6 +172,10 @@ Result<Json> ParseJson(std::string_view text) {
   return std::move(builder.root);
 }
 
+Json LooseJson(std::string_view text) {
+  return Json::parse(text.begin(), text.end(), nullptr, false);
+}
+
 std::string CompactJson(const Json& value) {
   JsonWriter out(false);
   Write(value, out);

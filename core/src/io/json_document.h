@@ -17,6 +17,10 @@ inline constexpr std::size_t kMostJsonLevels = 64;
 // kMostJsonLevels, text beyond 4 MiB. O(size).
 Result<nlohmann::json> ParseJson(std::string_view text);
 
+// The same without limits, and without a word on what is wrong: a discarded value. nlohmann's own
+// parse() is compiled wherever it is called, which takes a second or two.
+nlohmann::json LooseJson(std::string_view text);
+
 // Keys sorted, no white space, numbers as JavaScript writes them.
 std::string CompactJson(const nlohmann::json& value);
 

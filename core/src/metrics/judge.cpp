@@ -34,8 +34,8 @@ const SloResult& Deciding(const Report& report) {
 
 std::string Measured(const Report& r) {
   if (r.ttft_ms.n == 0) return "No request got its first token.";
-  std::string text = "TTFT p99 is " + Ms(r.ttft_ms.p99);
-  if (r.tpot_ms.n > 0) text += ", TPOT p99 is " + Ms(r.tpot_ms.p99);
+  std::string text = "TTFT p99 is " + MeasuredMs(r.ttft_ms.p99);
+  if (r.tpot_ms.n > 0) text += ", TPOT p99 is " + MeasuredMs(r.tpot_ms.p99);
   return text + ".";
 }
 
@@ -56,9 +56,8 @@ void JudgeMiss(const SloResult& worst, Report& r) {
                                 Target(worst.slo), Percent(worst.unserved_share), LostOtherwise(r));
     return;
   }
-  r.verdict.sentence =
-      Format("{}{}: it is {}, {}.", misses, Target(worst.slo), Ms(*worst.value_ms),
-             over < 2 ? Percent(over) + " over" : ShortNumber(1 + over) + " times the limit");
+  r.verdict.sentence = Format("{}{}: it is {}, {}.", misses, Target(worst.slo),
+                              MeasuredMs(*worst.value_ms), Beyond(1 + over));
 }
 
 // No request has such a latency. A miss if too many were lost, or waited beyond the limit without
@@ -183,8 +182,8 @@ std::string ImbalanceSentence(const std::vector<PoolSpec>& pools, const Report& 
       pools.size() > 1 ? " of its pool" : "",
       Percent(static_cast<double>(busiest->requests) / static_cast<double>(requests)));
   if (const std::optional<double> all = MeanTtftMs(r); busiest->ttft_mean_ms && all) {
-    text += Format("; its mean TTFT is {}, that of all requests is {}", Ms(*busiest->ttft_mean_ms),
-                   Ms(*all));
+    text += Format("; its mean TTFT is {}, that of all requests is {}",
+                   MeasuredMs(*busiest->ttft_mean_ms), MeasuredMs(*all));
   }
   return text + ".";
 }

@@ -1,20 +1,54 @@
 // See words.h.
 #include "metrics/words.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "base/text.h"
 
 namespace servecast {
 
-std::string Ms(double value) {
+namespace {
+
+std::string InItsUnit(double ms, std::string (*text)(double)) {
   constexpr double kRounds = 999.5;
-  if (value < kRounds) return ShortNumber(value) + " ms";
-  value /= 1000;
-  if (value < kRounds) return ShortNumber(value) + " s";
-  value /= 60;
-  if (value < kRounds) return ShortNumber(value) + " min";
-  return ShortNumber(value / 60) + " h";
+  if (ms < kRounds) return text(ms) + " ms";
+  ms /= 1000;
+  if (ms < kRounds) return text(ms) + " s";
+  ms /= 60;
+  if (ms < kRounds) return text(ms) + " min";
+  return text(ms / 60) + " h";
+}
+
+std::string TwoDigits(double value) {
+  double unit = 0.01;
+  while (value / unit >= 99.5) unit *= 10;
+  std::string text = ShortNumber(std::round(value / unit) * unit);
+  if (unit == 0.1 && text.find('.') == std::string::npos) text += ".0";
+  return text;
+}
+
+}  // namespace
+
+std::string Ms(double value) { return InItsUnit(value, ShortNumber); }
+
+std::string MeasuredMs(double value) { return InItsUnit(value, ThreeDigits); }
+
+std::string ThreeDigits(double value) {
+  std::string text = ShortNumber(value);
+  if (text == "0") return text;
+  const std::size_t dot = std::min(text.find('.'), text.size());
+  const std::size_t whole = dot - (text[0] == '-' ? 1 : 0);  // a separator comes with four
+  if (whole >= 3) return text;
+  const std::size_t wanted = text[dot - 1] == '0' && whole == 1 ? 3 : 3 - whole;
+  if (dot == text.size()) text += '.';
+  while (text.size() - dot - 1 < wanted) text += '0';
+  return text;
+}
+
+std::string Beyond(double ratio) {
+  return ratio < 2 ? TwoDigits(100 * (ratio - 1)) + " % over"
+                   : TwoDigits(ratio) + " times the limit";
 }
 
 std::string Percent(double share) { return ShortNumber(std::round(share * 1000) / 10) + " %"; }

@@ -9,8 +9,17 @@
 
 namespace servecast {
 
-// In the unit that keeps what is shown below 1,000, as everywhere on the page.
+// A time that somebody gave ("20 ms"), in the unit that keeps what is shown below 1,000, as
+// everywhere on the page.
 std::string Ms(double value);
+
+// What was measured: three digits, also where the last are zeros ("12.0", "9.00", "15,903").
+std::string ThreeDigits(double value);
+std::string MeasuredMs(double value);
+
+// How far a value lies beyond a limit, of which it is `ratio`: "34 % over", from twice the limit on
+// "2.3 times the limit", as the page's tiles say it.
+std::string Beyond(double ratio);
 
 std::string Percent(double share);
 

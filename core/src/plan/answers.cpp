@@ -167,8 +167,8 @@ std::string MaxRateSentence(const Scenario& scenario, const PlanAnswer& answer) 
   switch (answer.outcome) {
     case PlanOutcome::kFound:
       return Format("Keeps its targets up to {} {} ({} to {}); {} ends it.",
-                    ShortNumber(answer.value), answer.unit, ShortNumber(answer.low),
-                    ShortNumber(answer.high), BindingOf(scenario, answer.binding));
+                    ThreeDigits(answer.value), answer.unit, ThreeDigits(answer.low),
+                    ThreeDigits(answer.high), BindingOf(scenario, answer.binding));
     case PlanOutcome::kNone:
       return Format("Misses a target at any load, {} among them.",
                     BindingOf(scenario, answer.binding));

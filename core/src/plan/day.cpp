@@ -232,13 +232,16 @@ std::string DaySentence(const DayAnswer& answer) {
     cost = Format(", {} instead of {}", Dollars(sums.gpu_hours * *answer.price_per_gpu_hour),
                   Dollars(sums.at_peak * *answer.price_per_gpu_hour));
   }
+  const std::string replicas = least->replicas == most->replicas
+                                   ? Count(most->replicas, "replica")
+                                   : Format("{} to {} replicas", least->replicas, most->replicas);
   return Format(
-      "{} GPU-hours ({} to {}) for {}, with {} to {} replicas: {} less than with {} throughout{}; "
+      "{} GPU-hours ({} to {}) for {}, with {}: {} less than with {} throughout{}; "
       "{} of what is held is idle.",
       ShortNumber(sums.gpu_hours), ShortNumber(sums.low), ShortNumber(sums.high),
-      Count(static_cast<std::int64_t>(answer.hours.size()), "hour"), least->replicas,
-      most->replicas, Percent(sums.at_peak > 0 ? 1 - sums.gpu_hours / sums.at_peak : 0),
-      most->replicas, cost, Percent(sums.IdleShare()));
+      Count(static_cast<std::int64_t>(answer.hours.size()), "hour"), replicas,
+      Percent(sums.at_peak > 0 ? 1 - sums.gpu_hours / sums.at_peak : 0), most->replicas, cost,
+      Percent(sums.IdleShare()));
 }
 
 }  // namespace servecast

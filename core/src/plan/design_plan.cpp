@@ -362,9 +362,10 @@ struct DesignPlan::State {
       point.state = place.high <= 1 ? DesignState::kMeets : DesignState::kNear;
     }
     if (place.overloaded || place.strain <= 1 || !point.closest) return;
-    const char* sure = point.state == DesignState::kNear ? "too close to call: " : "";
-    point.reason = Format("{}misses {} by {}{}", sure, Target(scenario.slo[*point.closest]),
-                          Percent(place.strain - 1), with);
+    const std::string target = Target(scenario.slo[*point.closest]) + ", " + Beyond(place.strain);
+    point.reason = point.state == DesignState::kNear
+                       ? Format("too close to call: {} in the mean of the runs{}", target, with)
+                       : Format("misses {}{}", target, with);
   }
 
   std::string Replicas() const {

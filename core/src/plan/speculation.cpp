@@ -8,6 +8,7 @@
 
 #include "base/math.h"
 #include "base/text.h"
+#include "metrics/words.h"
 #include "plan/answers.h"
 #include "plan/line.h"
 #include "servecast/simulation.h"
@@ -323,8 +324,8 @@ std::string SpeculationSentence(const Scenario&, const SpeculationAnswer& answer
       return Format(
           "Speculation pays up to {} {} ({} to {}): beyond, the mean request is complete "
           "sooner without drafts.",
-          ShortNumber(answer.value), answer.unit, ShortNumber(answer.low),
-          ShortNumber(answer.high));
+          ThreeDigits(answer.value), answer.unit, ThreeDigits(answer.low),
+          ThreeDigits(answer.high));
     case PlanOutcome::kNone:
       return "Speculation pays at no load: the mean request is complete sooner without drafts.";
     case PlanOutcome::kUnbounded:

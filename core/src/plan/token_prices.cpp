@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "experiment/replications.h"
+#include "metrics/words.h"
 #include "plan/answers.h"
 #include "plan/line.h"
 #include "workload/workload.h"
@@ -189,8 +190,8 @@ std::string CostSentence(const CostAnswer& a) {
       "{}; at {} the same tokens bought would be {} a month. Both cost as much at {} {} ({} to "
       "{}).",
       own, load, ShortDollars(a.api_per_hour->value * kHoursOfMonth),
-      ShortNumber(a.equal_at->value), std::string(a.unit), ShortNumber(a.equal_at->low),
-      ShortNumber(a.equal_at->high));
+      ThreeDigits(a.equal_at->value), std::string(a.unit), ThreeDigits(a.equal_at->low),
+      ThreeDigits(a.equal_at->high));
 }
 
 }  // namespace servecast

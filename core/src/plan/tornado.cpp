@@ -103,7 +103,7 @@ std::string SideText(const TurnedSide& side, std::size_t target) {
   if (!value) return "no sample";
   if (std::isinf(*value)) return "without limit";
   return side.report->slo[target].slo.metric == SloMetric::kAttainment ? Percent(*value)
-                                                                       : Ms(*value);
+                                                                       : MeasuredMs(*value);
 }
 
 }  // namespace
@@ -175,7 +175,7 @@ std::string TornadoSentence(const Report& as_it_is, std::vector<Swing> swings) {
   std::size_t named = 0;
   for (const Swing& swing : swings) {
     if (named == kNamedAtMost || SwingOf(swing, as_it_is, target) == 0) break;
-    said += Format("{}{} ({} with a fifth less, {} with a fifth more)", named == 0 ? "" : "; ",
+    said += Format("{}{} ({} with 20 % less, {} with 20 % more)", named == 0 ? "" : "; ",
                    swing.input, SideText(swing.less, target), SideText(swing.more, target));
     ++named;
   }

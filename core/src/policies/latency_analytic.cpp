@@ -34,7 +34,7 @@
 #include "cost/model_cost.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_analytic {
 namespace {
 
 // What the shorter of a product's two times adds to the longer where they are equal: 2^(1/3) - 1, a
@@ -329,8 +329,8 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kLatencyAnalytic;
-const LatencyEntry kLatencyAnalytic = {
+extern const LatencyEntry kEntry;
+const LatencyEntry kEntry = {
     .name = "analytic",
     .help = "Physics: work over data-sheet peaks at measured efficiencies, plus host time",
     .make = Make,
@@ -339,4 +339,4 @@ const LatencyEntry kLatencyAnalytic = {
                                   Feature::kExpertParallel, Feature::kFloat32},
 };
 
-}  // namespace servecast
+}  // namespace servecast::latency_analytic

@@ -6,7 +6,7 @@
 #include "serving/microseconds.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_blackbox {
 namespace {
 
 class Blackbox final : public LatencyModel {
@@ -56,8 +56,8 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kLatencyBlackbox;
-const LatencyEntry kLatencyBlackbox = {
+extern const LatencyEntry kEntry;
+const LatencyEntry kEntry = {
     .name = "blackbox",
     .help = "Linear coefficients fitted on a server (alpha and beta, microseconds)",
     .make = OfWholeEngine(Make),
@@ -67,4 +67,4 @@ const LatencyEntry kLatencyBlackbox = {
     .lacks = kPlainStepsLack,
 };
 
-}  // namespace servecast
+}  // namespace servecast::latency_blackbox

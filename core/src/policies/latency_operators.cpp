@@ -12,7 +12,7 @@
 #include "cost/operator_step.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_operators {
 namespace {
 
 constexpr double kReached = 0.9;  // share of the bandwidth, about the best of the presets
@@ -184,8 +184,8 @@ std::string Missing(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kLatencyOperators;
-const LatencyEntry kLatencyOperators = {
+extern const LatencyEntry kEntry;
+const LatencyEntry kEntry = {
     .name = "operators",
     .help = "Measured latencies of each operator on the GPU, added up, plus host time",
     .make = Make,
@@ -197,4 +197,4 @@ const LatencyEntry kLatencyOperators = {
     .missing = Missing,
 };
 
-}  // namespace servecast
+}  // namespace servecast::latency_operators

@@ -11,7 +11,7 @@
 #include "serving/microseconds.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_physics {
 namespace {
 
 template <std::size_t n>
@@ -113,8 +113,8 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kLatencyPhysics;
-const LatencyEntry kLatencyPhysics = {
+extern const LatencyEntry kEntry;
+const LatencyEntry kEntry = {
     .name = "physics",
     .help = "Dot product of 16 physical features of a step with coefficients",
     .make = OfWholeEngine(Make),
@@ -124,4 +124,4 @@ const LatencyEntry kLatencyPhysics = {
     .needs = {Feature::kPreemptionMean},
 };
 
-}  // namespace servecast
+}  // namespace servecast::latency_physics

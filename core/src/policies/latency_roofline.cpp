@@ -21,7 +21,7 @@
 #include "serving/microseconds.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_roofline {
 namespace {
 
 // x to the power of n >= 0, by multiplication: the same bits everywhere.
@@ -168,8 +168,8 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kLatencyRoofline;
-const LatencyEntry kLatencyRoofline = {
+extern const LatencyEntry kEntry;
+const LatencyEntry kEntry = {
     .name = "roofline",
     .help = "BLIS's roofline: work over data-sheet peaks, by phase",
     .make = OfWholeEngine(Make),
@@ -178,4 +178,4 @@ const LatencyEntry kLatencyRoofline = {
     .lacks = kPlainStepsLack,
 };
 
-}  // namespace servecast
+}  // namespace servecast::latency_roofline

@@ -16,7 +16,7 @@
 #include "serving/microseconds.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_trained_physics {
 namespace {
 
 class TrainedPhysics final : public LatencyModel {
@@ -117,8 +117,8 @@ LatencyLabel Label(const Scenario&) {
 
 }  // namespace
 
-extern const LatencyEntry kLatencyTrainedPhysics;
-const LatencyEntry kLatencyTrainedPhysics = {
+extern const LatencyEntry kEntry;
+const LatencyEntry kEntry = {
     .name = "trained_physics",
     .help = "BLIS's trained model, impossibly fast in prefill; with compat blis only",
     .make = OfWholeEngine(Make),
@@ -128,4 +128,4 @@ const LatencyEntry kLatencyTrainedPhysics = {
     .needs = {Feature::kBlisPrices},
 };
 
-}  // namespace servecast
+}  // namespace servecast::latency_trained_physics

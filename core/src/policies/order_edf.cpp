@@ -2,7 +2,7 @@
 
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::order_edf {
 namespace {
 
 double Key(const QueuedRequest& r, Params) {
@@ -12,8 +12,8 @@ double Key(const QueuedRequest& r, Params) {
 
 }  // namespace
 
-extern const OrderEntry kOrderEdf;
-const OrderEntry kOrderEdf = {"edf", "Earliest TTFT deadline first; requests without one come last",
-                              Key};
+extern const OrderEntry kEntry;
+const OrderEntry kEntry = {"edf", "Earliest TTFT deadline first; requests without one come last",
+                           Key};
 
-}  // namespace servecast
+}  // namespace servecast::order_edf

@@ -1,8 +1,8 @@
 #include "serving/policy.h"
 
-namespace servecast {
-extern const OrderEntry kOrderFcfs;
-const OrderEntry kOrderFcfs = {
+namespace servecast::order_fcfs {
+extern const OrderEntry kEntry;
+const OrderEntry kEntry = {
     "fcfs", "First come, first served; a preempted request goes to the front", nullptr};
 
-}  // namespace servecast
+}  // namespace servecast::order_fcfs

@@ -4,7 +4,7 @@
 
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::order_length_bucket {
 namespace {
 
 constexpr ParamSpec kParams[] = {
@@ -16,8 +16,8 @@ double Key(const QueuedRequest& r, Params params) {
 
 }  // namespace
 
-extern const OrderEntry kOrderLengthBucket;
-const OrderEntry kOrderLengthBucket = {
+extern const OrderEntry kEntry;
+const OrderEntry kEntry = {
     "length_bucket",
     "Shortest prompts first, by buckets of lengths; first come, first served within a bucket",
     Key,
@@ -25,4 +25,4 @@ const OrderEntry kOrderLengthBucket = {
     false,
     true};
 
-}  // namespace servecast
+}  // namespace servecast::order_length_bucket

@@ -1,14 +1,14 @@
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::order_reverse_priority {
 namespace {
 
 double Key(const QueuedRequest& r, Params) { return -r.priority; }
 
 }  // namespace
 
-extern const OrderEntry kOrderReversePriority;
-const OrderEntry kOrderReversePriority = {
-    "reverse_priority", "Least urgent priority first, as with a wrong sign in a scheduler", Key};
+extern const OrderEntry kEntry;
+const OrderEntry kEntry = {"reverse_priority",
+                           "Least urgent priority first, as with a wrong sign in a scheduler", Key};
 
-}  // namespace servecast
+}  // namespace servecast::order_reverse_priority

@@ -1,13 +1,13 @@
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::order_sjf {
 namespace {
 
 double Key(const QueuedRequest& r, Params) { return static_cast<double>(r.prompt_tokens); }
 
 }  // namespace
 
-extern const OrderEntry kOrderSjf;
-const OrderEntry kOrderSjf = {"sjf", "Shortest prompt first", Key};
+extern const OrderEntry kEntry;
+const OrderEntry kEntry = {"sjf", "Shortest prompt first", Key};
 
-}  // namespace servecast
+}  // namespace servecast::order_sjf

@@ -1,13 +1,13 @@
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::priority_constant {
 namespace {
 
 double Priority(std::int64_t, TimeNs, Params) { return 0; }
 
 }  // namespace
 
-extern const PriorityEntry kPriorityConstant;
-const PriorityEntry kPriorityConstant = {"constant", "The same for all requests", Priority};
+extern const PriorityEntry kEntry;
+const PriorityEntry kEntry = {"constant", "The same for all requests", Priority};
 
-}  // namespace servecast
+}  // namespace servecast::priority_constant

@@ -1,6 +1,6 @@
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::priority_inverted_slo {
 namespace {
 
 constexpr ParamSpec kParams[] = {{"age_weight_per_s", "1/s", 0, 1e6, 1,
@@ -12,9 +12,9 @@ double Priority(std::int64_t own, TimeNs arrival, Params params) {
 
 }  // namespace
 
-extern const PriorityEntry kPriorityInvertedSlo;
-const PriorityEntry kPriorityInvertedSlo = {
+extern const PriorityEntry kEntry;
+const PriorityEntry kEntry = {
     "inverted_slo", "Less urgent with age, so that the oldest requests wait longest: for teaching",
     Priority, kParams};
 
-}  // namespace servecast
+}  // namespace servecast::priority_inverted_slo

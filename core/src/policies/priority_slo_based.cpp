@@ -1,6 +1,6 @@
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::priority_slo_based {
 namespace {
 
 constexpr ParamSpec kParams[] = {{"age_weight_per_s", "1/s", 0, 1e6, 1,
@@ -12,9 +12,9 @@ double Priority(std::int64_t own, TimeNs arrival, Params params) {
 
 }  // namespace
 
-extern const PriorityEntry kPrioritySloBased;
-const PriorityEntry kPrioritySloBased = {
+extern const PriorityEntry kEntry;
+const PriorityEntry kEntry = {
     "slo_based", "More urgent with age: the class's number minus age_weight_per_s times the age",
     Priority, kParams};
 
-}  // namespace servecast
+}  // namespace servecast::priority_slo_based

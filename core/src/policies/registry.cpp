@@ -9,46 +9,46 @@
 
 // clang-format off: a new entry is one line, whatever its name's length. Each list ends with an empty one.
 #define SERVECAST_LATENCY_MODELS(X) \
-  X(kLatencyAnalytic)               \
-  X(kLatencyOperators)              \
-  X(kLatencyBlackbox)               \
-  X(kLatencyRoofline)               \
-  X(kLatencyPhysics)                \
-  X(kLatencyTrainedPhysics)
+  X(latency_analytic)               \
+  X(latency_operators)              \
+  X(latency_blackbox)               \
+  X(latency_roofline)               \
+  X(latency_physics)                \
+  X(latency_trained_physics)
 
 #define SERVECAST_ORDERS(X) \
-  X(kOrderFcfs)             \
-  X(kOrderPriorityFcfs)     \
-  X(kOrderSjf)              \
-  X(kOrderEdf)              \
-  X(kOrderReversePriority)  \
-  X(kOrderLengthBucket)
+  X(order_fcfs)             \
+  X(order_priority_fcfs)    \
+  X(order_sjf)              \
+  X(order_edf)              \
+  X(order_reverse_priority) \
+  X(order_length_bucket)
 
 #define SERVECAST_PRIORITIES(X) \
-  X(kPriorityClass)             \
-  X(kPriorityConstant)          \
-  X(kPrioritySloBased)          \
-  X(kPriorityInvertedSlo)
+  X(priority_class)             \
+  X(priority_constant)          \
+  X(priority_slo_based)         \
+  X(priority_inverted_slo)
 
-#define SERVECAST_ROUTERS(X) \
-  X(kRouterRoundRobin)       \
-  X(kRouterRandom)           \
-  X(kRouterLeastOutstanding) \
-  X(kRouterPowerOfTwo)       \
-  X(kRouterSessionAffinity)  \
-  X(kRouterPrefixAffinity)   \
-  X(kRouterKvAware)          \
-  X(kRouterWeighted)         \
-  X(kRouterCentralQueue)
+#define SERVECAST_ROUTERS(X)  \
+  X(router_round_robin)       \
+  X(router_random)            \
+  X(router_least_outstanding) \
+  X(router_power_of_two)      \
+  X(router_session_affinity)  \
+  X(router_prefix_affinity)   \
+  X(router_kv_aware)          \
+  X(router_weighted)          \
+  X(router_central_queue)
 
-#define SERVECAST_SCHEDULERS(X)  \
-  X(kSchedulerVllm)              \
-  X(kSchedulerVllmV0)            \
-  X(kSchedulerSarathi)           \
-  X(kSchedulerOrca)              \
-  X(kSchedulerLightLlm)          \
-  X(kSchedulerFasterTransformer) \
-  X(kSchedulerSglang)
+#define SERVECAST_SCHEDULERS(X)   \
+  X(scheduler_vllm)               \
+  X(scheduler_vllm_v0)            \
+  X(scheduler_sarathi)            \
+  X(scheduler_orca)               \
+  X(scheduler_lightllm)           \
+  X(scheduler_faster_transformer) \
+  X(scheduler_sglang)
 
 // clang-format on
 
@@ -65,12 +65,27 @@ const Entry& Find(std::span<const Entry> entries, std::string_view name) {
 
 }  // namespace
 
-#define SERVECAST_DECLARE_LATENCY(entry) extern const LatencyEntry entry;
-#define SERVECAST_DECLARE_ORDER(entry) extern const OrderEntry entry;
-#define SERVECAST_DECLARE_PRIORITY(entry) extern const PriorityEntry entry;
-#define SERVECAST_DECLARE_ROUTER(entry) extern const RouterEntry entry;
-#define SERVECAST_DECLARE_FORMER(entry) extern const SchedulerEntry entry;
-#define SERVECAST_LIST(entry) entry,
+#define SERVECAST_DECLARE_LATENCY(policy) \
+  namespace policy {                      \
+  extern const LatencyEntry kEntry;       \
+  }
+#define SERVECAST_DECLARE_ORDER(policy) \
+  namespace policy {                    \
+  extern const OrderEntry kEntry;       \
+  }
+#define SERVECAST_DECLARE_PRIORITY(policy) \
+  namespace policy {                       \
+  extern const PriorityEntry kEntry;       \
+  }
+#define SERVECAST_DECLARE_ROUTER(policy) \
+  namespace policy {                     \
+  extern const RouterEntry kEntry;       \
+  }
+#define SERVECAST_DECLARE_FORMER(policy) \
+  namespace policy {                     \
+  extern const SchedulerEntry kEntry;    \
+  }
+#define SERVECAST_LIST(policy) policy::kEntry,
 SERVECAST_LATENCY_MODELS(SERVECAST_DECLARE_LATENCY)
 SERVECAST_ORDERS(SERVECAST_DECLARE_ORDER)
 SERVECAST_PRIORITIES(SERVECAST_DECLARE_PRIORITY)

@@ -5,7 +5,7 @@
 
 #include "serving/cluster/router.h"
 
-namespace servecast {
+namespace servecast::router_central_queue {
 namespace {
 
 class CentralQueue final : public Router {
@@ -49,12 +49,12 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const RouterEntry kRouterCentralQueue;
-const RouterEntry kRouterCentralQueue = {
+extern const RouterEntry kEntry;
+const RouterEntry kEntry = {
     .name = "central_queue",
     .help = "requests wait at the gateway, first come, first served, until a replica has room",
     .make = Make,
     .params = kParams,
     .holds = true};
 
-}  // namespace servecast
+}  // namespace servecast::router_central_queue

@@ -13,7 +13,7 @@
 #include "serving/cluster/prefix_index.h"
 #include "serving/cluster/router.h"
 
-namespace servecast {
+namespace servecast::router_kv_aware {
 namespace {
 
 class KvAware final : public Router {
@@ -66,13 +66,13 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const RouterEntry kRouterKvAware;
-const RouterEntry kRouterKvAware = {.name = "kv_aware",
-                                    .help =
-                                        "the replica with the least overlap_weight x KV blocks to "
-                                        "compute + KV blocks of its requests",
-                                    .make = Make,
-                                    .params = kParams,
-                                    .reads_content = true};
+extern const RouterEntry kEntry;
+const RouterEntry kEntry = {.name = "kv_aware",
+                            .help =
+                                "the replica with the least overlap_weight x KV blocks to "
+                                "compute + KV blocks of its requests",
+                            .make = Make,
+                            .params = kParams,
+                            .reads_content = true};
 
-}  // namespace servecast
+}  // namespace servecast::router_kv_aware

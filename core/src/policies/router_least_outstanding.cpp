@@ -1,6 +1,6 @@
 #include "serving/cluster/router.h"
 
-namespace servecast {
+namespace servecast::router_least_outstanding {
 namespace {
 
 class LeastOutstanding final : public Router {
@@ -12,14 +12,13 @@ class LeastOutstanding final : public Router {
 
 }  // namespace
 
-extern const RouterEntry kRouterLeastOutstanding;
-const RouterEntry kRouterLeastOutstanding = {
-    "least_outstanding",
-    "the replica with the fewest requests waiting or running",
-    [](const RouterInput&) {
-      return std::unique_ptr<Router>(std::make_unique<LeastOutstanding>());
-    },
-    false,
-    {&kStaleness, 1}};
+extern const RouterEntry kEntry;
+const RouterEntry kEntry = {"least_outstanding",
+                            "the replica with the fewest requests waiting or running",
+                            [](const RouterInput&) {
+                              return std::unique_ptr<Router>(std::make_unique<LeastOutstanding>());
+                            },
+                            false,
+                            {&kStaleness, 1}};
 
-}  // namespace servecast
+}  // namespace servecast::router_least_outstanding

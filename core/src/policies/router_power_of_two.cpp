@@ -2,7 +2,7 @@
 #include "base/random.h"
 #include "serving/cluster/router.h"
 
-namespace servecast {
+namespace servecast::router_power_of_two {
 namespace {
 
 class PowerOfTwo final : public Router {
@@ -28,8 +28,8 @@ class PowerOfTwo final : public Router {
 
 }  // namespace
 
-extern const RouterEntry kRouterPowerOfTwo;
-const RouterEntry kRouterPowerOfTwo = {
+extern const RouterEntry kEntry;
+const RouterEntry kEntry = {
     "power_of_two",
     "of two random replicas, the one with fewer requests waiting or running",
     [](const RouterInput& input) {
@@ -38,4 +38,4 @@ const RouterEntry kRouterPowerOfTwo = {
     false,
     {&kStaleness, 1}};
 
-}  // namespace servecast
+}  // namespace servecast::router_power_of_two

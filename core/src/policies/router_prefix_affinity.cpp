@@ -8,7 +8,7 @@
 
 #include "serving/cluster/router.h"
 
-namespace servecast {
+namespace servecast::router_prefix_affinity {
 namespace {
 
 class PrefixAffinity final : public Router {
@@ -60,13 +60,13 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const RouterEntry kRouterPrefixAffinity;
-const RouterEntry kRouterPrefixAffinity = {.name = "prefix_affinity",
-                                           .help =
-                                               "the replica that was sent the longest known prefix "
-                                               "of the prompt, unless it has too many requests",
-                                           .make = Make,
-                                           .params = kParams,
-                                           .reads_content = true};
+extern const RouterEntry kEntry;
+const RouterEntry kEntry = {.name = "prefix_affinity",
+                            .help =
+                                "the replica that was sent the longest known prefix "
+                                "of the prompt, unless it has too many requests",
+                            .make = Make,
+                            .params = kParams,
+                            .reads_content = true};
 
-}  // namespace servecast
+}  // namespace servecast::router_prefix_affinity

@@ -1,7 +1,7 @@
 #include "base/random.h"
 #include "serving/cluster/router.h"
 
-namespace servecast {
+namespace servecast::router_random {
 namespace {
 
 class Random final : public Router {
@@ -18,12 +18,11 @@ class Random final : public Router {
 
 }  // namespace
 
-extern const RouterEntry kRouterRandom;
-const RouterEntry kRouterRandom = {
-    "random", "a random replica",
-    [](const RouterInput& input) {
-      return std::unique_ptr<Router>(std::make_unique<Random>(input.seed));
-    },
-    true};
+extern const RouterEntry kEntry;
+const RouterEntry kEntry = {"random", "a random replica",
+                            [](const RouterInput& input) {
+                              return std::unique_ptr<Router>(std::make_unique<Random>(input.seed));
+                            },
+                            true};
 
-}  // namespace servecast
+}  // namespace servecast::router_random

@@ -1,6 +1,6 @@
 #include "serving/cluster/router.h"
 
-namespace servecast {
+namespace servecast::router_round_robin {
 namespace {
 
 class RoundRobin final : public Router {
@@ -15,10 +15,10 @@ class RoundRobin final : public Router {
 
 }  // namespace
 
-extern const RouterEntry kRouterRoundRobin;
-const RouterEntry kRouterRoundRobin = {
+extern const RouterEntry kEntry;
+const RouterEntry kEntry = {
     "round_robin", "the replicas in turn",
     [](const RouterInput&) { return std::unique_ptr<Router>(std::make_unique<RoundRobin>()); },
     true};
 
-}  // namespace servecast
+}  // namespace servecast::router_round_robin

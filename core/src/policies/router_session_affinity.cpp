@@ -2,7 +2,7 @@
 #include "base/random.h"
 #include "serving/cluster/router.h"
 
-namespace servecast {
+namespace servecast::router_session_affinity {
 namespace {
 
 class SessionAffinity final : public Router {
@@ -14,10 +14,10 @@ class SessionAffinity final : public Router {
 
 }  // namespace
 
-extern const RouterEntry kRouterSessionAffinity;
-const RouterEntry kRouterSessionAffinity = {
+extern const RouterEntry kEntry;
+const RouterEntry kEntry = {
     "session_affinity", "one replica for all turns of a conversation, by a consistent hash",
     [](const RouterInput&) { return std::unique_ptr<Router>(std::make_unique<SessionAffinity>()); },
     true};
 
-}  // namespace servecast
+}  // namespace servecast::router_session_affinity

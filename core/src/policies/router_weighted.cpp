@@ -8,7 +8,7 @@
 #include "serving/cluster/prefix_index.h"
 #include "serving/cluster/router.h"
 
-namespace servecast {
+namespace servecast::router_weighted {
 namespace {
 
 class Weighted final : public Router {
@@ -64,8 +64,8 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const RouterEntry kRouterWeighted;
-const RouterEntry kRouterWeighted = {
+extern const RouterEntry kEntry;
+const RouterEntry kEntry = {
     .name = "weighted",
     .help =
         "the replica with the highest weighted sum of scores: prefix, queue depth, free KV, load",
@@ -74,4 +74,4 @@ const RouterEntry kRouterWeighted = {
     .reads_content = true,
     .reads_engines = true};
 
-}  // namespace servecast
+}  // namespace servecast::router_weighted

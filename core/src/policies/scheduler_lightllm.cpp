@@ -7,7 +7,7 @@
 
 #include "serving/replica/batch_scheduler.h"
 
-namespace servecast {
+namespace servecast::scheduler_lightllm {
 namespace {
 
 class LightLlm final : public BatchScheduler {
@@ -140,8 +140,8 @@ class LightLlm final : public BatchScheduler {
 
 }  // namespace
 
-extern const SchedulerEntry kSchedulerLightLlm;
-const SchedulerEntry kSchedulerLightLlm = {
+extern const SchedulerEntry kEntry;
+const SchedulerEntry kEntry = {
     .name = "lightllm",
     .help =
         "admits requests while their future peak of tokens fits; looks at the queue every ten "
@@ -159,4 +159,4 @@ const SchedulerEntry kSchedulerLightLlm = {
         "hold, if each makes the longest output of the workload",
 };
 
-}  // namespace servecast
+}  // namespace servecast::scheduler_lightllm

@@ -7,7 +7,7 @@
 
 #include "serving/replica/batch_scheduler.h"
 
-namespace servecast {
+namespace servecast::scheduler_orca {
 namespace {
 
 std::int64_t Reservation(const SchedulerLimits& limits) {
@@ -108,8 +108,8 @@ constexpr std::string_view kNothingShared =
 
 }  // namespace
 
-extern const SchedulerEntry kSchedulerOrca;
-const SchedulerEntry kSchedulerOrca = {
+extern const SchedulerEntry kEntry;
+const SchedulerEntry kEntry = {
     .name = "orca",
     .help = "iteration-level batching; each request reserves memory for the longest one",
     .has = kBatchesHave | Features{Feature::kWholePrompts},
@@ -120,18 +120,22 @@ const SchedulerEntry kSchedulerOrca = {
         "reserves the KV blocks of max_model_len",
 };
 
-extern const SchedulerEntry kSchedulerFasterTransformer;
-const SchedulerEntry kSchedulerFasterTransformer = {
+}  // namespace servecast::scheduler_orca
+
+namespace servecast::scheduler_faster_transformer {
+
+extern const SchedulerEntry kEntry;
+const SchedulerEntry kEntry = {
     .name = "faster_transformer",
     .help = "a batch stays as it is until all its requests are done",
     .has = {Feature::kRoles, Feature::kTimeouts, Feature::kOrders, Feature::kPriorities,
             Feature::kStages, Feature::kWholePrompts},
-    .lacks = kFasterTransformerLacks,
-    .make = kMakes<FasterTransformer>,
-    .no_prefix_caching = kNothingShared,
+    .lacks = scheduler_orca::kFasterTransformerLacks,
+    .make = kMakes<scheduler_orca::FasterTransformer>,
+    .no_prefix_caching = scheduler_orca::kNothingShared,
     .departure =
         "batches: no request joins a batch until all requests in it are done; each request "
         "reserves the KV blocks of max_model_len",
 };
 
-}  // namespace servecast
+}  // namespace servecast::scheduler_faster_transformer

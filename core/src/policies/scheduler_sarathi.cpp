@@ -4,7 +4,7 @@
 
 #include "serving/replica/batch_scheduler.h"
 
-namespace servecast {
+namespace servecast::scheduler_sarathi {
 namespace {
 
 class Sarathi final : public BatchScheduler {
@@ -97,8 +97,8 @@ class Sarathi final : public BatchScheduler {
 
 }  // namespace
 
-extern const SchedulerEntry kSchedulerSarathi;
-const SchedulerEntry kSchedulerSarathi = {
+extern const SchedulerEntry kEntry;
+const SchedulerEntry kEntry = {
     .name = "sarathi",
     .help = "chunked prefill: decodes first, then prompts in the rest of max_num_batched_tokens",
     .has = kBatchesHave | Features{Feature::kVictims},
@@ -110,4 +110,4 @@ const SchedulerEntry kSchedulerSarathi = {
         "all its KV blocks when it begins",
 };
 
-}  // namespace servecast
+}  // namespace servecast::scheduler_sarathi

@@ -1,7 +1,7 @@
 // SGLang's own scheduler (serving/replica/sglang_scheduler.h), as a scenario's choice.
 #include "serving/replica/batch_scheduler.h"
 
-namespace servecast {
+namespace servecast::scheduler_sglang {
 namespace {
 
 using enum Feature;
@@ -47,8 +47,8 @@ void Refuse(const Scenario& s, Issues& issues) {
 
 }  // namespace
 
-extern const SchedulerEntry kSchedulerSglang;
-const SchedulerEntry kSchedulerSglang = {
+extern const SchedulerEntry kEntry;
+const SchedulerEntry kEntry = {
     .name = "sglang",
     .help =
         "SGLang: prompts first, tokens when none can be admitted; admission by an estimate of what "
@@ -69,4 +69,4 @@ const SchedulerEntry kSchedulerSglang = {
     .machine = MakeSglangScheduler,
 };
 
-}  // namespace servecast
+}  // namespace servecast::scheduler_sglang

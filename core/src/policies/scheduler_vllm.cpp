@@ -2,7 +2,7 @@
 #include "base/text.h"
 #include "serving/replica/batch_scheduler.h"
 
-namespace servecast {
+namespace servecast::scheduler_vllm {
 namespace {
 
 using enum Feature;
@@ -20,8 +20,8 @@ void RefuseTooFewTokens(const Scenario& s, Issues& issues) {
 
 }  // namespace
 
-extern const SchedulerEntry kSchedulerVllm;
-const SchedulerEntry kSchedulerVllm = {
+extern const SchedulerEntry kEntry;
+const SchedulerEntry kEntry = {
     .name = "vllm",
     .help = "vLLM V1: one token budget for prefill and decode, recompute preemption",
     .has = {kDrafts, kAdapters, kQueueCaps, kStages, kMoreStagesThanSeats, kRoles, kTiers,
@@ -38,4 +38,4 @@ const SchedulerEntry kSchedulerVllm = {
     .machine = MakeVllmScheduler,
 };
 
-}  // namespace servecast
+}  // namespace servecast::scheduler_vllm

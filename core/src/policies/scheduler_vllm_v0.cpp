@@ -4,7 +4,7 @@
 
 #include "serving/replica/batch_scheduler.h"
 
-namespace servecast {
+namespace servecast::scheduler_vllm_v0 {
 namespace {
 
 class VllmV0 final : public BatchScheduler {
@@ -52,8 +52,8 @@ class VllmV0 final : public BatchScheduler {
 
 }  // namespace
 
-extern const SchedulerEntry kSchedulerVllmV0;
-const SchedulerEntry kSchedulerVllmV0 = {
+extern const SchedulerEntry kEntry;
+const SchedulerEntry kEntry = {
     .name = "vllm_v0",
     .help = "vLLM of 2023: whole prompts first; decodes only when no prompt is admitted",
     .has = kBatchesHave | Features{Feature::kVictims, Feature::kWholePrompts},
@@ -65,4 +65,4 @@ const SchedulerEntry kSchedulerVllmV0 = {
         "prompts",
 };
 
-}  // namespace servecast
+}  // namespace servecast::scheduler_vllm_v0

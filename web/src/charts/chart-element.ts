@@ -31,6 +31,12 @@ function drawSoon(chart: ChartElement): void {
   });
 }
 
+/**
+ * Scripts do not run while a page is printed: before, charts are drawn for half a page's width, or a whole one's, px. Paper
+ * shows the half at 0.73: text of 7 pt, whatever the window's width was.
+ */
+export const paper = { on: false, half: 464, whole: 690 };
+
 /** What keys and the wheel do to a chart: comes after the first verdict (chart-moves). */
 export const moves: {
   key?: (chart: ChartElement, event: KeyboardEvent) => void;
@@ -107,7 +113,7 @@ export abstract class ChartElement extends LitElement {
   override connectedCallback(): void {
     super.connectedCallback();
     this.classList.add('chart-host');
-    this.#observer = new ResizeObserver(() => this.#resize());
+    this.#observer = new ResizeObserver(() => this.resize());
     this.#observer.observe(this);
   }
 
@@ -219,8 +225,10 @@ export abstract class ChartElement extends LitElement {
     this.plots = [];
   }
 
-  #resize(): void {
-    const host = this.querySelector<HTMLElement>('.plots')?.clientWidth ?? 0;
+  /** To its place, or to that on paper. */
+  resize(): void {
+    const own = this.querySelector<HTMLElement>('.plots')?.clientWidth ?? 0;
+    const host = paper.on ? (this.closest('.charts') ? paper.half : paper.whole) : own;
     const width = this.plotWidth(host);
     for (const plot of this.plots) {
       if (host > 0 && plot.width !== width) plot.setSize({ width, height: plot.height });

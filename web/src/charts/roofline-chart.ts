@@ -123,7 +123,7 @@ export class RooflineChart extends ChartElement {
       axes: [
         {
           ...axis,
-          label: 'FLOPs a byte, in the GPU’s own ratio of peaks',
+          label: 'Arithmetic intensity, 1 = the ridge',
           size: 28,
           values: (_plot, splits) =>
             splits.map((value) => (Number.isInteger(Math.log10(value)) ? formatNumber(value, 1) : '')),

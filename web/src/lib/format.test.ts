@@ -4,12 +4,14 @@ import {
   countOf,
   formatBytes,
   formatCount,
+  formatGib,
   formatGiven,
   formatGivenTime,
   formatNumber,
   formatPercent,
   formatQuantity,
   formatTime,
+  marginText,
   readNumber,
   roundUp,
   sentence,
@@ -36,7 +38,7 @@ describe('numbers', () => {
     [1763.4, '1,760'],
     [0.4249, '0.425'],
     [999.7, '1,000'],
-    [-12.345, '-12.3'],
+    [-12.345, '−12.3'],
     [1e-9, '1e-9'],
     [123456789, '123,000,000'],
   ])('Number_%f_HasThreeDigits', (value, text) => expect(formatNumber(value)).toBe(text));
@@ -83,6 +85,18 @@ describe('numbers', () => {
   it('Count_KeepsEveryDigit', () => expect(formatCount(19366)).toBe('19,366'));
   it('Quantity_HasThinSpace', () => expect(formatQuantity(1763, 'tokens/s')).toBe('1,760\u202ftokens/s'));
   it('Percent_OfShare', () => expect(plain(formatPercent(0.2213))).toBe('22.1 %'));
+  it.each([
+    [70.2, '70.2 GiB'],
+    [0.009766, '10.0 MiB'],
+    [0, '0 GiB'],
+  ])('Gib_%f', (gib, text) => expect(plain(formatGib(gib))).toBe(text));
+  it.each([
+    [0.66, '34 % to spare'],
+    [1.012, '1.2 % over'],
+    [1.343, '34 % over'],
+    [2.3, '2.3 × the limit'],
+    [79.5, '80 × the limit'],
+  ])('Margin_%f', (ratio, text) => expect(plain(marginText(ratio))).toBe(text));
   it('Bytes_SwitchUnit', () => expect(plain(formatBytes(1_234_567))).toBe('1.23 MB'));
   it('Spoken_Minutes', () => expect(spokenDuration(1200)).toBe('20.0 simulated minutes'));
 
@@ -106,6 +120,7 @@ describe('words', () => {
     ['It needs 140.1 GiB; 2 of 4 requests wait 3 s.', 'It needs 140.1~GiB; 2 of 4 requests wait 3~s.'],
     ['TTFT p99 is 77.7 min, E2E p99 is 2 h.', 'TTFT p99 is 77.7~min, E2E p99 is 2~h.'],
     ['5 samples and 3 hits', '5 samples and 3 hits.'],
+    ['found -5, allowed 1 to 9000 ms', '−5 is not allowed; from 1 to 9,000~ms.'],
   ])('Sentence_%s_KeepsNumbersWithTheirUnits', (text, words) =>
     expect(sentence(text)).toBe(words.replaceAll('~', '\u00a0')),
   );

@@ -23,7 +23,7 @@ export function formatNumber(value: number | null | undefined, digits = 3): stri
   const magnitude = Math.floor(Math.log10(Math.abs(rounded)));
   if (magnitude < -6) return rounded.toExponential();
   const decimals = Math.max(0, digits - 1 - magnitude);
-  return decimalText(rounded, decimals, decimals);
+  return decimalText(rounded, decimals, decimals).replace('-', '−');
 }
 
 /** Every digit: for counts, where rounding would lie. */
@@ -44,9 +44,10 @@ export function allowedInWords(message: string): string {
 }
 
 /** A text of the engine's as a sentence, its signs as people write them; no number parts from its unit. */
-export function sentence(text: string): string {
-  // A name of the document's is none of a sentence's: max_num_seqs.
-  const upper = /^\w+_\w/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
+export function sentence(message: string): string {
+  const text = allowedInWords(message);
+  // A name of the document's, or of a file, is none of a sentence's: max_num_seqs, config.json.
+  const upper = /^\w+[_.]\w/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
   return `${upper}${/[.!?]$/.test(upper) ? '' : '.'}`
     .replaceAll('<=', '≤')
     .replaceAll('>=', '≥')
@@ -102,6 +103,13 @@ export function formatTime(ms: number | null | undefined): string {
   return unit === '' ? number : `${number}${thin}${unit}`;
 }
 
+/** How far a value lies from its limit, of which it is so much: the same words wherever it is said. */
+export function marginText(ratio: number): string {
+  if (ratio >= 2) return `${formatNumber(ratio, 2)} × the limit`;
+  const share = `${formatNumber(Math.abs(1 - ratio) * 100, 2)}${thin}%`;
+  return ratio > 1 ? `${share} over` : `${share} to spare`;
+}
+
 /** A time that a person gave: no digits that nobody wrote ("20 ms", not "20.0 ms"). */
 export function formatGivenTime(ms: number | null | undefined): string {
   const { unit } = timeQuantity(ms);
@@ -132,7 +140,12 @@ export function spokenDuration(seconds: number): string {
 
 export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return missing;
-  return `${formatNumber(share * 100).replace('-', '−')}${thin}%`;
+  return `${formatNumber(share * 100)}${thin}%`;
+}
+
+/** GiB; what is less than a tenth of one, in MiB. */
+export function formatGib(gib: number): string {
+  return gib > 0 && gib < 0.1 ? `${formatNumber(gib * 1024)}${thin}MiB` : `${formatNumber(gib)}${thin}GiB`;
 }
 
 export function formatBytes(bytes: number): string {

@@ -2,11 +2,14 @@
 // shapes and text alone, in both themes' light colours, and every text is escaped.
 import type { Report } from 'servecast';
 import { formatGivenTime, formatNumber, formatTime, sentence } from '../lib/format';
+import { decidingTarget } from '../lib/targets';
 
 const width = 960;
 const height = 504;
 const left = 48;
-const mostAddress = 120;
+/** The smallest text: 12 px in the dialog of sharing, which shows the card at 670 px. */
+const small = 18;
+const mostAddress = 84;
 const ink = '#14181f';
 const quiet = '#5e6876';
 const colours: Readonly<Record<string, string>> = {
@@ -49,7 +52,7 @@ function text(x: number, y: number, size: number, content: string, more = ''): s
   return `<text x="${x}" y="${y}" font-size="${size}" ${more}>${markup(content)}</text>`;
 }
 
-type Target = Report['slo'][number];
+type Latency = Report['slo'][number] & { readonly limit_ms: number };
 
 /** Latency over the share of requests on a scale of nines, with the limit as a line. */
 function tail(
@@ -57,10 +60,9 @@ function tail(
   columns: Readonly<Record<string, Float64Array>>,
   box: readonly [number, number, number, number],
 ): string {
-  // That which decides: the closest to its limit.
-  const [target] = report.slo
-    .filter((slo): slo is Target & { limit_ms: number } => slo.limit_ms !== null)
-    .sort((a, b) => (a.margin ?? -Infinity) - (b.margin ?? -Infinity));
+  const target = decidingTarget(report.slo.filter((slo): slo is Latency => slo.limit_ms !== null)) as
+    | Latency
+    | undefined;
   const metric = target?.metric ?? 'ttft';
   const shares = columns['cdf_fraction'] ?? new Float64Array(0);
   const values = columns[`cdf_${metric}_ms`] ?? new Float64Array(0);
@@ -77,17 +79,23 @@ function tail(
   const ticks = [0.5, 0.9, 0.99, 0.999].map((share) =>
     text(
       at(share),
-      y + high + 20,
-      13,
+      y + high + 22,
+      small,
       `p${Number((share * 100).toPrecision(4))}`,
       `fill="${quiet}" text-anchor="middle"`,
     ),
   );
-  const limit =
+  // Said above: inside, it would lie on the curve where that is near.
+  const [limit, said] =
     target === undefined
-      ? ''
-      : `<path d="M${x} ${down(target.limit_ms).toFixed(1)}h${wide}" stroke="${ink}" stroke-dasharray="4 4"/>${text(x + 6, down(target.limit_ms) - 6, 13, `limit ${formatGivenTime(target.limit_ms)} at p${target.percentile}`, `fill="${quiet}"`)}`;
-  const name = text(x, y - 10, 14, `${metric.toUpperCase()}, share of requests`, `fill="${quiet}"`);
+      ? ['', '']
+      : [
+          `<path d="M${x} ${down(target.limit_ms).toFixed(1)}h${wide}" stroke="${ink}" stroke-dasharray="4 4"/>`,
+          `dashed: limit ${formatGivenTime(target.limit_ms)} at p${target.percentile}`,
+        ];
+  const name =
+    text(x, y - 38, small, `${metric.toUpperCase()}, by share of requests`, `fill="${quiet}"`) +
+    text(x, y - 14, small, said, `fill="${quiet}"`);
   return `<g>${name}<path d="M${x} ${y}v${high}h${wide}" fill="none" stroke="#788391"/>${limit}<path d="M${path}" fill="none" stroke="#0072b2" stroke-width="2.5"/>${ticks.join('')}</g>`;
 }
 
@@ -101,8 +109,8 @@ export function cardOf(
   const { state } = report.verdict;
   const colour = colours[state] ?? quiet;
   const words = sentence(report.verdict.sentence);
-  const lines = wrapped(words, 62, 3).map((line, index) =>
-    text(left + 48, 112 + index * 30, 22, line, 'font-weight="600"'),
+  const lines = wrapped(words, 57, 3).map((line, index) =>
+    text(left + 48, 106 + index * 34, 26, line, 'font-weight="600"'),
   );
   const figures = report.slo
     .filter(({ limit_ms: limit }) => limit !== null)
@@ -118,20 +126,20 @@ export function cardOf(
   figures.push(['Output per GPU', formatNumber(report.output_tokens_per_s_per_gpu), 'tokens/s']);
   const tiles = figures.map(
     ([name = '', value = '', note = '', interval = ''], index) =>
-      `<g>${text(left, 242 + index * 72, 14, name, `fill="${quiet}"`)}${text(left, 272 + index * 72, 28, value)}${text(left + 150, 272 + index * 72, 14, note, `fill="${quiet}"`)}${text(left + 150, 254 + index * 72, 14, interval, `fill="${quiet}"`)}</g>`,
+      `<g>${text(left, 234 + index * 72, small, name, `fill="${quiet}"`)}${text(left, 266 + index * 72, 30, value)}${text(left + 150, 266 + index * 72, small, note, `fill="${quiet}"`)}${text(left + 150, 244 + index * 72, small, interval, `fill="${quiet}"`)}</g>`,
   );
   const plain = address.replace(/^https?:\/\//, '');
   const place = plain.length <= mostAddress ? plain : `${plain.split('#')[0]}#…`;
   return `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}" viewBox="0 0 ${width} ${height}" font-family="system-ui, sans-serif" fill="${ink}" role="img" aria-label="${markup(words)}">
 <title>${markup(title)}</title>
 <rect width="${width}" height="${height}" fill="#ffffff"/><rect x="0.5" y="0.5" width="${width - 1}" height="${height - 1}" fill="none" stroke="#dadee4"/>
-${text(left, 56, 16, wrapped(title, 90, 1)[0] ?? '', `fill="${quiet}"`)}
-<g transform="translate(${left + 14} 105)" fill="none" stroke="${colour}" stroke-width="3"><circle r="18" stroke-width="2"/><path d="${shapes[state] ?? 'M-8 0H8'}"/></g>
+${text(left, 52, 20, wrapped(title, 84, 1)[0] ?? '', `fill="${quiet}"`)}
+<g transform="translate(${left + 14} 98)" fill="none" stroke="${colour}" stroke-width="3"><circle r="18" stroke-width="2"/><path d="${shapes[state] ?? 'M-8 0H8'}"/></g>
 ${lines.join('\n')}
 ${tiles.join('\n')}
-${tail(report, columns, [400, 232, 500, 170])}
-<a href="${markup(address)}">${text(left, height - 40, 13, place, `fill="${ink}" text-decoration="underline"`)}</a>
-${text(left, height - 20, 13, `engine ${report.engine_version} · fingerprint ${report.fingerprint}`, `fill="${quiet}"`)}
+${tail(report, columns, [440, 244, 460, 144])}
+<a href="${markup(address)}">${text(left, height - 46, small, place, `fill="${ink}" text-decoration="underline"`)}</a>
+${text(left, height - 20, small, `engine ${report.engine_version} · fingerprint ${report.fingerprint}`, `fill="${quiet}"`)}
 </svg>
 `;
 }

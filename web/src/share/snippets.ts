@@ -16,8 +16,11 @@ export interface Shared {
   readonly report: Report | null;
 }
 
-/** What an embed takes in a column of 600 px or more, px. */
-const heights: Readonly<Record<EmbedLook['ui'], number>> = { compact: 86, chart: 488, 'what-if': 284, full: 1320 };
+/** What an embed takes in a column of 600 px, px; in a wider one it takes less. With each knob two lines more. The whole one
+    has the author's result, too. */
+const heights: Readonly<Record<EmbedLook['ui'], number>> = { compact: 86, chart: 506, 'what-if': 152, full: 1388 };
+const heightOf = ({ ui, knobs, lock }: EmbedLook): number =>
+  heights[ui] + (lock || knobs.length === 0 ? 0 : 44 * knobs.length + (ui === 'full' ? 18 : 0));
 
 /** For HTML, and for MDX, where braces would be code. */
 const markup = (text: string) =>
@@ -54,7 +57,7 @@ function optionsOf({ ui, theme, autorun, knobs, lock }: EmbedLook): readonly (re
 export function iframeOf(shared: Shared, look: EmbedLook): string {
   const said = optionsOf(look).map(([name, value]) => `&${name}=${value}`);
   const source = `${shared.site}embed.html#${shared.link}${said.join('')}`;
-  return `<iframe src="${markup(source)}" title="${markup(oneLine(shared.title))}" width="100%" height="${heights[look.ui]}" style="border:0" loading="lazy"></iframe>`;
+  return `<iframe src="${markup(source)}" title="${markup(oneLine(shared.title))}" width="100%" height="${heightOf(look)}" style="border:0" loading="lazy"></iframe>`;
 }
 
 /**

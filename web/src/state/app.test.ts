@@ -719,7 +719,7 @@ describe('the app', () => {
     await app.openFile(new File(['{"physics_coefficients":"good"}'], 'mine.json'), expect.unreachable);
     expect(state().coefficients).toMatchObject({ name: 'mine.json', chosen: { id: 'of a file' } });
     await app.openFile(new File(['{"sets":[]}'], 'mine.json'), expect.unreachable);
-    expect(state().coefficients).toEqual({ kind: 'failed', message: '/sets: missing' });
+    expect(state().coefficients).toEqual({ kind: 'failed', message: 'Sets: missing.' });
   });
   it('OpenFile_OfAnotherProgram_IsImported', async () => {
     const before = state().document;

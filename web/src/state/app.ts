@@ -21,7 +21,7 @@ import {
   type Json,
 } from './document';
 import { stillThere, withoutItem } from './drafts';
-import { assign, type FormSource } from './fields';
+import { assign, issueText, type FormSource } from './fields';
 import { withNamedPresets, withPoolFields } from './pools';
 import { Runs, type Pace } from './runs';
 import { Store, type LinkProblem, type Shown, type ThemeChoice } from './store';
@@ -188,9 +188,7 @@ export class App {
     const document = readDocument(text);
     if (document?.['kind'] === 'servecast-calibration') {
       const [issue] = await this.usePack(text);
-      return this.announce(
-        issue ? `${file.name}: ${issue.path} ${issue.message}` : 'The scenario carries the calibration.',
-      );
+      return this.announce(issue ? `${file.name}: ${issueText(issue)}` : 'The scenario carries the calibration.');
     }
     if (
       document &&
@@ -473,6 +471,12 @@ export class App {
   async doors(): Promise<Doors> {
     const part = await import('./doors');
     return new part.Doors(this.#engine, this.store);
+  }
+
+  /** What is run beside the page is not what is compared; until it is called with false. */
+  tryOut(on: boolean): void {
+    if (on) this.#comparison?.halt();
+    else this.#comparison?.refresh(this.source);
   }
 
   async calibrations(): Promise<Calibrations> {

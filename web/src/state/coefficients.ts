@@ -2,6 +2,7 @@
 import type { Coefficients, CoefficientSet } from 'servecast';
 import type { Engine } from '../engine/client';
 import type { Document } from './document';
+import { issueText } from './fields';
 import type { Store } from './store';
 
 /** Bytes; the engine's own limit of a document. */
@@ -38,8 +39,7 @@ export class CoefficientSets {
     try {
       const words = [JSON.stringify(this.#store.state.document), await file];
       const { sets, issues } = (await this.#engine.whole('coefficients', words)) as Coefficients;
-      if (issues.length > 0)
-        throw new Error(issues.map(({ path, message }) => (path === '' ? message : `${path}: ${message}`)).join('; '));
+      if (issues.length > 0) throw new Error(issues.map(issueText).join(' '));
       this.#store.update({ coefficients: { kind: 'listed', name, sets, chosen: null } });
       const [only] = sets;
       if (only && sets.length === 1) this.take(only);

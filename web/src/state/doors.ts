@@ -1,7 +1,18 @@
-// Texts of other programs as a scenario, and the scenario as their texts, both by the whole module in the worker.
-import type { ExportedText, ExportTarget, ImportedText } from 'servecast';
+// Texts of other programs as a scenario, and the scenario as their texts, both by the whole module in the worker; and what
+// a member that no text says comes to.
+import type { ExportedText, ExportTarget, ImportedText, Report } from 'servecast';
 import type { Engine } from '../engine/client';
+import { getAt, needsTrace, readDocument, setAt } from './document';
 import type { Store } from './store';
+
+/** Whether servers sample by top-p unless told otherwise: a file beside a config says it. */
+export const topP = 'model.top_p_by_default';
+const topPPointer = '/model/top_p_by_default';
+
+export const samplesByTopP = (document: string): boolean => getAt(readDocument(document) ?? {}, topPPointer) === true;
+
+export const withTopP = (document: string, on: boolean): string =>
+  JSON.stringify(setAt(readDocument(document) ?? {}, topPPointer, on), null, 2);
 
 export class Doors {
   readonly #engine: Engine;
@@ -25,5 +36,29 @@ export class Doors {
 
   async targets(): Promise<readonly ExportTarget[]> {
     return (await this.#engine.whole('exportTargets', [])) as readonly ExportTarget[];
+  }
+
+  /** Its report, run beside what the page shows; null: it cannot run as it is. Never settles when another takes its place. */
+  tried(scenario: string): Promise<Report | null> {
+    const nothing = () => undefined;
+    return new Promise((resolve) =>
+      this.#engine.run(
+        scenario,
+        needsTrace(readDocument(scenario) ?? {}),
+        {
+          accepted: nothing,
+          loading: nothing,
+          progress: nothing,
+          refused: () => resolve(null),
+          finished: (outcome, _progress, cancelled) => resolve(cancelled ? null : (outcome?.report ?? null)),
+          broken: () => resolve(null),
+        },
+        'beside',
+      ),
+    );
+  }
+
+  stop(): void {
+    this.#engine.cancel('beside');
   }
 }

@@ -6,6 +6,7 @@ import {
   explainedChoices,
   fieldAt,
   isDefaulted,
+  issueText,
   placedFields,
   rangeText,
   valueInForce,
@@ -97,6 +98,15 @@ const catalog = {
 function source(document: FormSource['document'], resolved: FormSource['document'] | null = null): FormSource {
   return { catalog, document, resolved };
 }
+
+it('an issue names its place as people do', () => {
+  const message = 'found -5, allowed 0.000001 to 1000000 req/s';
+  expect(issueText({ path: '/workload/arrivals/rate_per_s', message })).toBe(
+    'Rate: −5 is not allowed; from 0.000001 to 1,000,000 req/s.',
+  );
+  expect(issueText({ path: 'line 3', message: 'no number' })).toBe('Line 3: no number.');
+  expect(issueText({ path: '', message: 'no number' })).toBe('No number.');
+});
 
 describe('fields', () => {
   const chat = source({ workload: { preset: 'chat' } });

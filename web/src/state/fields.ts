@@ -1,8 +1,8 @@
 // The form's view of the catalogue: which concrete fields a document has, what value is in force,
 // where it comes from, and how a choice drags its dependent fields along. Holds no range, unit or
 // default of its own.
-import type { Catalog, Field, Preset } from 'servecast';
-import { decimalText } from '../lib/format';
+import type { Catalog, Field, Issue, Preset } from 'servecast';
+import { allowedInWords, decimalText, sentence } from '../lib/format';
 import { getAt, isObject, lastOf, parentOf, removeAt, segmentsOf, setAt, type Document, type Json } from './document';
 
 /** A catalogue field at a concrete place ("-" replaced by an index). */
@@ -317,4 +317,20 @@ export function labelOf(pointer: string): string {
   if (name !== undefined) return name;
   const words = lastOf(pointer).replaceAll('_', ' ');
   return /^p\d/.test(words) ? words : words.charAt(0).toUpperCase() + words.slice(1);
+}
+
+/** An issue to a person: by the name of its place, not by its pointer. */
+export function issueText({ path, message }: Pick<Issue, 'path' | 'message'>): string {
+  const place = path === '' ? '' : `${path.startsWith('/') ? placeName(path) : path}: `;
+  return sentence(place + allowedInWords(message));
+}
+
+/** As its label says it, with the pool or section where that alone would not tell. */
+export function placeName(pointer: string): string {
+  const segments = segmentsOf(pointer);
+  const label = labelOf(pointer);
+  const [section = '', list, index] = segments;
+  if (segments.length === 1 || section === 'workload') return label;
+  const pool = list === 'pools' && segments.length > 3 ? `Pool ${Number(index) + 1}` : null;
+  return `${pool ?? labelOf(`/${section}`)}, ${label.toLowerCase()}`;
 }

@@ -9,6 +9,7 @@ import { addStyles } from '../lib/part';
 import { download } from '../lib/download';
 import type { Calibrations } from '../state/calibrations';
 import { carriedBy, withoutCalibration } from '../state/carried';
+import { issueText } from '../state/fields';
 import styles from '../styles/calibrate.css?inline';
 import type { ViewContext } from './context';
 import { renderSign } from './verdict';
@@ -104,7 +105,7 @@ export class CalibrateElement extends LitElement {
     const [first] = files;
     if (first && files.length === 1 && /"servecast-calibration"/.test(await first.slice(0, 256).text())) {
       const issues = await this.view.app.usePack(await first.text());
-      this.said = issues.length > 0 ? issueText(issues) : usedText;
+      this.said = issues.length > 0 ? issuesText(issues) : usedText;
       return;
     }
     calibrations.add(files);
@@ -226,7 +227,9 @@ export class CalibrateElement extends LitElement {
   async #drop(): Promise<void> {
     const issues = await this.view.app.applyText(JSON.stringify(withoutCalibration(this.view.state.document)));
     this.said =
-      issues.length > 0 ? issueText(issues) : 'The constants are the presets’ again. Undo brings the calibration back.';
+      issues.length > 0
+        ? issuesText(issues)
+        : 'The constants are the presets’ again. Undo brings the calibration back.';
   }
 
   #missing(calibrations: Calibrations | null): TemplateResult | typeof nothing {
@@ -319,7 +322,7 @@ export class CalibrateElement extends LitElement {
 
   async #use({ document }: CalibrationAnswer): Promise<boolean> {
     const issues = await this.view.app.applyText(document);
-    this.said = issues.length > 0 ? issueText(issues) : usedText;
+    this.said = issues.length > 0 ? issuesText(issues) : usedText;
     return issues.length === 0;
   }
 
@@ -343,8 +346,7 @@ export class CalibrateElement extends LitElement {
 }
 
 const usedText = 'The scenario carries the calibration. Undo brings back what was open.';
-const issueText = (issues: readonly Issue[]): string =>
-  issues.map(({ path, message }) => sentence(`${path === '' ? '' : `${path}: `}${message}`)).join(' ');
+const issuesText = (issues: readonly Issue[]): string => issues.map(issueText).join(' ');
 
 function signOf({ state }: CalibrationAnswer): TemplateResult {
   return html`${renderSign(stateSigns[state], stateWords[state])}`;
@@ -399,7 +401,7 @@ function withoutName(found: string, name: string): string {
 }
 
 function issueList(issues: readonly Issue[]): TemplateResult {
-  return html`<ul class="issues">${issues.slice(0, 20).map(({ path, message }) => html`<li>${path === '' ? nothing : html`<b>${path}</b>: `}${sentence(message)}</li>`)}</ul>`;
+  return html`<ul class="issues">${issues.slice(0, 20).map((issue) => html`<li>${issueText(issue)}</li>`)}</ul>`;
 }
 
 function columnsOf(points: readonly MeasuredPoint[]): Record<string, Float64Array> {

@@ -8,7 +8,7 @@ const report = (queue: number, interference: number, policy?: string) =>
     time_split: { n: 1, ttft_ms: {}, e2e_ms: { queue, prefill: 10, decode: 900, interference } },
   }) as unknown as Report;
 
-it('names what differs by a fiftieth, the largest first, and what the schedulers do otherwise', () => {
+it('names what differs by 2 %, the largest first, and what the schedulers do otherwise', () => {
   const found = reasons(report(40, 5, 'sglang'), report(0, 85));
   expect(found.map(({ text }) => text.replaceAll(/\s/g, ' '))).toEqual([
     'Waits for others’ prompts: 80.0 ms more in B',

@@ -68,7 +68,7 @@ const because: Readonly<Partial<Record<Part, string>>> = {
 const schedulerOf = ({ scenario }: Report): string =>
   (scenario as { readonly scheduler?: { readonly policy?: string } }).scheduler?.policy ?? 'vllm';
 
-/** The parts of the mean time in which the two differ by a fiftieth of it or more, the largest first. */
+/** The parts of the mean time in which the two differ by 2 % of it or more, the largest first. */
 export function reasons(a: Report, b: Report): readonly { readonly text: string; readonly why: string }[] {
   const of = (report: Report) =>
     Object.values(firstRun(report).time_split?.e2e_ms ?? {}).reduce((sum, ms) => sum + ms, 0);
@@ -90,7 +90,7 @@ export function renderReasons(name: string, a: Report, b: Report): TemplateResul
   return html`<h3>Where the difference comes from</h3>
     ${
       found.length === 0
-        ? html`<p class="quiet-text">No part of a request’s time differs by a fiftieth of it.</p>`
+        ? html`<p class="quiet-text">Every part of a request’s time agrees within 2\u202f%.</p>`
         : html`<ul class="plain-list" id="reasons">${found.map(({ text, why }) => html`<li><b>${text}</b>${why === '' ? nothing : html`: ${why}.`}</li>`)}</ul>`
     }
     <div class="table-scroll" tabindex="0" role="region" aria-label="What A and B did">

@@ -1,7 +1,7 @@
 // Two whole scenarios on the same requests: A, which was kept or is a preset, and B, which is on the page.
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import { formatGiven, sentence } from '../lib/format';
+import { formatGiven, marginText, sentence } from '../lib/format';
 import { differences, otherEngine, type Beside } from '../state/compare';
 import type { Document, Json } from '../state/document';
 import { changeText, closestTarget, figures, nameOfTarget, settingName } from './compare-figures';
@@ -90,7 +90,7 @@ function sideBySide(view: ViewContext, beside: Beside, own: Report | null): Temp
 function targetInWords(report: Report): string {
   const target = closestTarget(report);
   return target
-    ? `${nameOfTarget(target)}${target.margin === null ? '' : `, margin ${Math.round(target.margin * 100)}\u202f%`}`
+    ? `${nameOfTarget(target)}${target.margin === null ? '' : `, ${marginText(1 - target.margin)}`}`
     : 'no limit is set';
 }
 

@@ -3,7 +3,7 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Field, Issue } from 'servecast';
-import { allowedInWords, formatGiven, readNumber, sentence } from '../lib/format';
+import { formatGiven, readNumber, sentence } from '../lib/format';
 import type { App } from '../state/app';
 import { lastOf, type Json } from '../state/document';
 import { stepped } from '../lib/steps';
@@ -134,7 +134,7 @@ export class FieldElement extends LitElement {
         Boolean,
       );
     if (issues.length === 0) return [];
-    const messages = issues.map((issue) => sentence(allowedInWords(issue.message)));
+    const messages = issues.map((issue) => sentence(issue.message));
     // The engine's sentence mostly says what is allowed; when it does not, the catalogue does.
     return messages.some((message) => /allowed/i.test(message))
       ? messages

@@ -1,10 +1,12 @@
 // The box for what other programs say of a deployment: pasted or dropped, read in the worker, and shown before it is used.
 // Loaded when it is asked for.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
-import type { ImportedText, ImportNote } from 'servecast';
-import { sentence } from '../lib/format';
+import type { ImportedText, ImportNote, Report } from 'servecast';
+import { formatInterval, formatTime, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
+import { issueText } from '../state/fields';
 import type { App } from '../state/app';
+import { samplesByTopP, topP, withTopP, type Doors } from '../state/doors';
 import styles from '../styles/import-box.css?inline';
 
 const mostBytes = 2 ** 24;
@@ -17,6 +19,7 @@ class ImportElement extends LitElement {
     overOpen: { state: true },
     imported: { state: true },
     problem: { state: true },
+    sampling: { state: true },
   };
   declare app: App;
   declare text: string;
@@ -24,6 +27,10 @@ class ImportElement extends LitElement {
   /** Of the text; null before. */
   declare imported: ImportedText | null;
   declare problem: string;
+  /** Of a model whose files do not say whether servers sample by top-p; null: they do. */
+  declare sampling: Sampling | null;
+  #doors: Doors | null = null;
+  #isTrying = false;
   #pause: ReturnType<typeof setTimeout> | undefined;
 
   constructor() {
@@ -32,6 +39,7 @@ class ImportElement extends LitElement {
     this.overOpen = true;
     this.imported = null;
     this.problem = '';
+    this.sampling = null;
   }
 
   protected override createRenderRoot(): HTMLElement {
@@ -51,7 +59,8 @@ class ImportElement extends LitElement {
   }
 
   #write(text: string): void {
-    Object.assign(this, { text, imported: null, problem: '' });
+    Object.assign(this, { text, imported: null, problem: '', sampling: null });
+    this.#stopTrying();
     clearTimeout(this.#pause);
     if (text.trim() !== '') this.#pause = setTimeout(() => void this.#read(), pauseMs);
   }
@@ -60,21 +69,46 @@ class ImportElement extends LitElement {
     const { text, overOpen } = this;
     const isCurrent = () => this.text === text && this.overOpen === overOpen;
     try {
-      const imported = await (await this.app.doors()).imported(text, overOpen);
-      if (isCurrent()) this.imported = imported;
+      this.#doors ??= await this.app.doors();
+      const imported = await this.#doors.imported(text, overOpen);
+      if (!isCurrent()) return;
+      this.imported = imported;
+      if (imported.assumed.includes(topP) && imported.issues.length === 0) void this.#tryBoth(this.#doors, imported);
     } catch (error) {
       if (isCurrent()) this.problem = error instanceof Error ? error.message : String(error);
     }
   }
 
+  /** What is assumed decides more than most that is said: both are run. */
+  async #tryBoth(doors: Doors, imported: ImportedText): Promise<void> {
+    const { document } = imported;
+    const put = (change: Partial<Sampling>) => {
+      if (this.imported === imported && this.sampling) this.sampling = { ...this.sampling, ...change };
+    };
+    this.sampling = { on: samplesByTopP(document), with: undefined, without: undefined };
+    this.#isTrying = true;
+    this.app.tryOut(true);
+    put({ with: await doors.tried(withTopP(document, true)) });
+    if (this.imported === imported) put({ without: await doors.tried(withTopP(document, false)) });
+  }
+
+  #asked(): TemplateResult | typeof nothing {
+    const { sampling } = this;
+    if (!sampling) return nothing;
+    return html`<label class="import-base"><input type="checkbox" id="import-top-p" .checked=${sampling.on} @change=${(event: Event) => (this.sampling = { ...sampling, on: (event.target as HTMLInputElement).checked })} />
+        <span>Servers of this model sample by top-p (its generation_config.json says it; assumed from its family)</span></label>
+      <p id="import-effect"><b>${effectText(sampling)}</b></p>`;
+  }
+
   protected override render(): TemplateResult {
     const { imported } = this;
-    return html`<dialog id="import" aria-labelledby="import-title" @close=${() => this.remove()} @dragover=${(event: Event) => event.preventDefault()} @drop=${(event: DragEvent) => this.#drop(event)}>
+    return html`<dialog id="import" aria-labelledby="import-title" @close=${() => this.#closed()} @dragover=${(event: Event) => event.preventDefault()} @drop=${(event: DragEvent) => this.#drop(event)}>
       <h2 id="import-title">Import</h2>
       <label for="import-text">A launch command, YAML of Kubernetes or Compose, a config.json, a benchmark’s result, a server’s metrics, or nvidia-smi: paste it, or drop its file. It stays on this machine.</label>
       <textarea id="import-text" rows="6" spellcheck="false" autocomplete="off" .value=${this.text} @input=${(event: Event) => this.#write((event.target as HTMLTextAreaElement).value)}></textarea>
       <label class="import-base"><input type="checkbox" .checked=${this.overOpen} @change=${(event: Event) => this.#over((event.target as HTMLInputElement).checked)} /> What it does not say stays as in the open scenario; otherwise it is as in the preset llama-3.1-8b-h100-chat</label>
       <div role="status" id="import-said">${this.#answer()}</div>
+      ${this.#asked()}
       <div class="button-row">
         <button type="button" class="primary" ?disabled=${!imported || imported.document === '' || imported.issues.length > 0} @click=${() => void this.#use()}>Use</button>
         <button type="button" @click=${() => this.#close()}>Close</button>
@@ -93,13 +127,11 @@ class ImportElement extends LitElement {
       document === ''
         ? html`<p><strong>Nothing was understood.</strong> Nothing changes.</p>`
         : html`<p><strong>Found ${kinds.join(', ')}.</strong> Nothing changes before you use it.</p>`;
-    const problems = issues.map(
-      ({ path, message }) => html`<li>${path === '' ? nothing : html`<b>${path}</b>: `}${sentence(message)}</li>`,
-    );
+    const problems = issues.map((issue) => html`<li>${issueText(issue)}</li>`);
     return html`${understood}${warnings.map((warning) => html`<p><strong>${sentence(warning)}</strong></p>`)}
       ${issues.length > 0 ? html`<ul class="issues" aria-label="Issues">${problems}</ul>` : nothing}
       ${this.#list('Left out', ignored)}${this.#list('Taken', taken)}
-      ${remarks.map((remark) => html`<p class="quiet-text">${sentence(remark)}</p>`)}`;
+      ${remarks.filter((remark) => !this.sampling || !remark.includes(topP)).map((remark) => html`<p class="quiet-text">${sentence(remark)}</p>`)}`;
   }
 
   #list(name: string, notes: readonly ImportNote[]): TemplateResult | typeof nothing {
@@ -126,9 +158,9 @@ class ImportElement extends LitElement {
   async #use(): Promise<void> {
     if (!this.imported) return;
     const { document, kinds } = this.imported;
-    const issues = await this.app.applyText(document);
+    const issues = await this.app.applyText(this.sampling ? withTopP(document, this.sampling.on) : document);
     if (issues.length > 0) {
-      this.problem = issues.map(({ path, message }) => `${path}: ${message}`).join('; ');
+      this.problem = issues.map(issueText).join(' ');
       return;
     }
     this.#close();
@@ -139,6 +171,44 @@ class ImportElement extends LitElement {
   #close(): void {
     this.querySelector('dialog')?.close();
   }
+
+  #closed(): void {
+    this.#stopTrying();
+    this.remove();
+  }
+
+  /** What was compared goes on. */
+  #stopTrying(): void {
+    if (!this.#isTrying) return;
+    this.#isTrying = false;
+    this.#doors?.stop();
+    this.app.tryOut(false);
+  }
+}
+
+interface Sampling {
+  readonly on: boolean;
+  /** undefined: not run yet; null: it cannot run. */
+  readonly with: Report | null | undefined;
+  readonly without: Report | null | undefined;
+}
+
+type Figure = Pick<Report['slo'][number], 'value_ms' | 'low' | 'high'>;
+
+/** As the tile says it: of all runs where it has a target. */
+function tpotOf({ slo, tpot_ms: tpot }: Report): Figure {
+  const target = slo.find(({ metric, percentile, class: of }) => metric === 'tpot' && percentile === 99 && !of);
+  return target ?? { value_ms: tpot.p99, low: null, high: null };
+}
+
+function effectText({ with: on, without: off }: Sampling): string {
+  if (on === undefined || off === undefined) return 'Simulating both…';
+  const [sampled, plain] = [on && tpotOf(on), off && tpotOf(off)];
+  if (!sampled?.value_ms || !plain?.value_ms) return 'What that comes to is known once the scenario can run.';
+  const text = ({ value_ms: value, low, high }: Figure) =>
+    `${formatTime(value)}${value === null || low === null || high === null ? '' : ` (${formatInterval(low, high, value)})`}`;
+  const more = sampled.value_ms / plain.value_ms - 1;
+  return `If they do, TPOT p99 is ${text(sampled)}, if not ${text(plain)}: a difference of ${Math.round(100 * Math.abs(more))}\u202f%.`;
 }
 
 addStyles(styles);

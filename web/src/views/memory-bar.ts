@@ -2,7 +2,7 @@
 // runs over the mark of what is usable. Loaded after the first answer.
 import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import { formatNumber, formatPercent } from '../lib/format';
+import { formatGib, formatNumber, formatPercent } from '../lib/format';
 import { addStyles } from '../lib/part';
 import type { AppState } from '../state/store';
 import styles from '../styles/memory.css?inline';
@@ -48,7 +48,7 @@ function fits(report: Report): TemplateResult {
     ],
     memory.total_gib,
     null,
-    { 'kv-used': words, 'kv-left': '', free: `free ${gib(Math.max(0, free))}\u202fGiB` },
+    { 'kv-used': words, 'kv-left': '', free: `free ${formatGib(Math.max(0, free))}` },
   );
 }
 
@@ -63,8 +63,8 @@ function doesNotFit(unfit: NonNullable<Report['unfit']>): TemplateResult {
     ],
     needed,
     usable,
-    { 'kv-needed': `least KV ${gib(kv)}` },
-    `usable ${gib(usable)}\u202fGiB`,
+    { 'kv-needed': `smallest KV cache ${formatGib(kv)}` },
+    `usable ${formatGib(usable)}`,
   );
 }
 

@@ -58,7 +58,8 @@ const transferPane: Pane = {
 function lanePanes(columns: Columns): readonly Pane[] {
   const peak = (name: string) =>
     (columns[name] ?? new Float64Array(0)).reduce((most, value) => Math.max(most, value), 0);
-  const requests = (name: string) => `, peak ${formatNumber(peak(name))}`;
+  // A mean: the peak of the memory, of which the rail speaks, is of a moment.
+  const requests = (name: string) => `, busiest interval ${formatNumber(peak(name))}`;
   return [
     {
       unit: 'requests',
@@ -77,7 +78,12 @@ function lanePanes(columns: Columns): readonly Pane[] {
       unit: '%',
       share: true,
       series: [
-        { column: 'lane_kv', label: `KV memory, peak ${formatPercent(peak('lane_kv'))}`, meaning: 'kv', fill: 'solid' },
+        {
+          column: 'lane_kv',
+          label: `KV memory, busiest interval ${formatPercent(peak('lane_kv'))}`,
+          meaning: 'kv',
+          fill: 'solid',
+        },
       ],
     },
   ];

@@ -211,7 +211,10 @@ export function renderGrowth({ answer: any, view, plan, now }: AnswerContext): T
   const held = `${formatNumber(value)} ${unit} (${formatNumber(low)} to ${formatNumber(high)})`;
   const figure =
     first.months < 0
-      ? headline('It does today.', `${countOf(first.gpus, 'GPU')} hold ${held}.${needed}`)
+      ? headline(
+          'Already today',
+          `${countOf(first.gpus, 'GPU')} ${first.gpus === 1 ? 'holds' : 'hold'} ${held}.${needed.replace('then', 'now')}`,
+        )
       : first.months > ahead
         ? headline(`Not within ${countOf(ahead, 'month')}.`, `${held} are held.`)
         : headline(

@@ -16,7 +16,7 @@ export function renderCost({ view, plan, answer: given, plans }: AnswerContext):
     ${
       equal && api
         ? html`<p class="plan-figure"><b>${cheaper(load, equal)}</b> <span>at ${at}: ${dollars(own.per_month)} a month against ${dollars(api.per_month.value)} (${dollars(api.per_month.low)} to ${dollars(api.per_month.high)}). Both cost as much at ${formatNumber(equal.value)} ${unit} (${formatNumber(equal.low)} to ${formatNumber(equal.high)}).</span></p>`
-        : html`<p class="plan-figure"><b>${dollars(own.per_month)} a month</b> <span>of ${formatCount(Math.round(own.per_month / own.per_hour))} hours, ${dollars(own.per_hour)} an hour. Type what an API asks per million tokens to compare.</span></p>`
+        : html`<p class="plan-figure"><b>${dollars(own.per_month)} a month</b> <span>of ${formatCount(Math.round(own.per_month / own.per_hour))} hours, ${dollars(own.per_hour)} an hour. Give an API’s price per million tokens, above, to compare.</span></p>`
     }
     ${held === null ? nothing : html`<p>${heldText(held, load, equal?.value ?? null, unit)}</p>`}
     <p class="plan-note">Own GPUs at ${at}: ${dollars(own.per_million_tokens)} per million tokens in and out, ${dollars(own.per_million_output_tokens)} if only answers count. ${

@@ -45,8 +45,8 @@ export function renderTornado({ answer: any, plan }: AnswerContext): TemplateRes
         <thead><tr>
           <th scope="col">Input</th>
           <td class="tornado-scale" aria-hidden="true">${own.value === null ? nothing : html`<i class="own" .style=${`left:${scale.at(own.value)}%`}></i>`}<i class="limit" .style=${`left:${scale.at(answer.limit)}%`}><span>limit</span></i></td>
-          <th scope="col"><i class="tornado-key less"></i>a fifth less</th>
-          <th scope="col"><i class="tornado-key more"></i>a fifth more</th>
+          <th scope="col"><i class="tornado-key less"></i>20\u202f% less</th>
+          <th scope="col"><i class="tornado-key more"></i>20\u202f% more</th>
         </tr></thead>
         <tbody>${inputs.map(
           ({ input, less, more }) => html`<tr>
@@ -56,13 +56,13 @@ export function renderTornado({ answer: any, plan }: AnswerContext): TemplateRes
               ${own.value === null ? nothing : html`<i class="own" .style=${`left:${scale.at(own.value)}%`}></i>`}
               <i class="limit" .style=${`left:${scale.at(answer.limit)}%`}></i>
             </td>
-            <td data-head="A fifth less">${sideText(less, scale)}</td>
-            <td data-head="A fifth more">${sideText(more, scale)}</td>
+            <td data-head="20 % less">${sideText(less, scale)}</td>
+            <td data-head="20 % more">${sideText(more, scale)}</td>
           </tr>`,
         )}</tbody>
       </table>
     </div>
-    <p class="plan-note">One input at a time, each with as many runs as its 95 % interval needs, on the same seeds. Host time a fifth less: a fifth slower.</p>`;
+    <p class="plan-note">One input at a time, each with as many runs as its 95 % interval needs, on the same seeds. Less of host time is a slower host.</p>`;
 }
 
 function isKnown(answer: Partial<Tornado>): answer is Tornado {

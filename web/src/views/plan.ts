@@ -21,6 +21,7 @@ import {
 } from '../state/plans';
 import type { Plan } from '../state/store';
 import styles from '../styles/plan.css?inline';
+import { listedOn, listedPrice } from './api-prices';
 import type { ViewContext } from './context';
 import { nameOfTarget } from './compare-figures';
 import { addLimit } from './form';
@@ -97,9 +98,9 @@ export class PlanElement extends LitElement {
       ${renderSearch(this.view, this.plans, this.#loadText(report), this.#varied(report))}
       ${this.#card('growth', html`When does a load that grows by ${this.#blank('percent', '% a month')} break ${deployment}? Looking ${this.#blank('months', 'months')} ahead.`, renderGrowth)}
       ${this.#card('drill', html`What if a replica fails or slows down, or ${this.#blank('spike', 'times')} the load comes for ${this.#blank('spike_s', 's')}?`, renderDrills)}
-      ${this.#card('cost', html`Own GPUs at prices ${this.#prices()}, or an API at ${this.#blank('input_price', '$ per million tokens in')} and ${this.#blank('output_price', '$ out')}?`, renderCost)}
+      ${this.#card('cost', html`Own GPUs at prices ${this.#prices()}, or an API at ${this.#blank('input_price', '$ per million tokens in')} and ${this.#blank('output_price', '$ out')}?`, renderCost, this.#listed(report))}
       ${hasHours(report) ? this.#card('day', html`If the load falls to ${this.#blank('night', '%')} of this in the quietest hour of a day, what does each hour need?`, renderDay) : nothing}
-      ${this.#card('tornado', html`What moves the closest target most, each input a fifth less or a fifth more?`, renderTornado)}
+      ${this.#card('tornado', html`What moves the closest target most, each input 20\u202f% less or 20\u202f% more?`, renderTornado)}
     `;
   }
 
@@ -112,10 +113,11 @@ export class PlanElement extends LitElement {
     question: PlanQuestion,
     asked: TemplateResult,
     answer: (context: AnswerContext) => TemplateResult,
+    below: TemplateResult | typeof nothing = nothing,
   ): TemplateResult {
     const plan = this.view.state.plans[question];
     return html`<section class="card plan" id="plan-${question}" aria-label=${names[question]}>
-      <h3 class="question">${asked}</h3>
+      <h3 class="question">${asked}</h3>${below}
       ${plan && this.plans ? this.#body(question, plan, answer, this.plans) : html`<p class="quiet-text">Waits for the scenario’s own run.</p>`}
     </section>`;
   }
@@ -181,16 +183,22 @@ export class PlanElement extends LitElement {
     const inputs = this.view.state.plan_inputs ?? standardInputs;
     const value = inputs[name] ?? own ?? 0;
     const wrong = this.wrong.get(name);
+    // A price of $0 is none: the blank asks for one.
+    const isPrice = name === 'input_price' || name === 'output_price';
+    const shown = isPrice && value === 0 ? '' : formatGiven(value);
+    const otherwise = isPrice ? 0 : own;
     const change = (event: Event) => {
       const { value: typed } = event.target as HTMLInputElement;
-      const number = typed.trim() === '' && own !== undefined ? own : readNumber(typed);
+      const number = typed.trim() === '' && otherwise !== undefined ? otherwise : readNumber(typed);
       const whole = name !== 'months' || Number.isInteger(number);
       const rest = new Map(this.wrong);
       rest.delete(name);
       if (number === undefined || number < least || number > most || !whole) {
         this.wrong = rest.set(
           name,
-          `Found ${typed.slice(0, 40)}, allowed ${formatGiven(least)} to ${formatGiven(most)}${name === 'months' ? ', whole' : ''}.`,
+          sentence(
+            `${typed.trim() === '' ? 'nothing' : typed.slice(0, 40).replace(/^-/, '−')} is not allowed; from ${formatGiven(least)} to ${formatGiven(most)}${name === 'months' ? ', whole' : ''}`,
+          ),
         );
         return;
       }
@@ -198,9 +206,20 @@ export class PlanElement extends LitElement {
       this.#put({ ...inputs, [name]: number === own ? null : number }, name);
     };
     return html`<label class="blank ${wrong ? 'invalid' : ''}"><input
-        type="text" inputmode="decimal" aria-label=${labels[name]} .style=${`width:${Math.max(2, formatGiven(value).length) + 1}ch`} .value=${formatGiven(value)}
+        type="text" inputmode="decimal" aria-label=${labels[name]} .style=${`width:${Math.max(isPrice ? 4 : 2, shown.length) + 1}ch`} .value=${shown} placeholder=${isPrice ? 'price' : nothing}
         aria-invalid=${wrong ? 'true' : nothing} aria-describedby=${wrong ? `wrong-${name}` : nothing} title=${wrong ?? nothing} @change=${change}
       /> ${unit}</label>${wrong ? html`<span class="field-error" id=${`wrong-${name}`}>${wrong}</span>` : nothing}`;
+  }
+
+  /** Where no price is typed: what a list has, with its date. */
+  #listed({ scenario }: Report): TemplateResult | typeof nothing {
+    const inputs = this.view.state.plan_inputs ?? standardInputs;
+    const model = (this.view.state.document['model'] ?? scenario['model']) as { preset?: unknown } | undefined;
+    const found = inputs.input_price === 0 && inputs.output_price === 0 ? listedPrice(model?.preset) : null;
+    if (!found) return nothing;
+    const { input, output, provider, of } = found;
+    return html`<p class="plan-note">Listed for this model: $${formatGiven(input)} in and $${formatGiven(output)} out at ${provider}, in the middle of ${of} providers (${listedOn}).
+      <button class="as-link" type="button" id="use-listed" @click=${() => this.#put({ ...inputs, input_price: input, output_price: output }, 'input_price')}>Use this price</button></p>`;
   }
 
   /** What the search varies besides, and whose prices it takes. */

@@ -2,7 +2,7 @@
 // engine that stopped.
 import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import { formatNumber } from '../lib/format';
+import { formatGib as gib } from '../lib/format';
 import { getAt, type Document } from '../state/document';
 import type { ViewContext } from './context';
 import { renderIssues } from './verdict';
@@ -35,8 +35,11 @@ function linkProblem(view: ViewContext): TemplateResult {
         ${dropped.length === 0 ? nothing : html`<button class="primary" type="button" @click=${() => view.app.openNearest()}>Open the nearest valid scenario</button>`}
         <button class=${dropped.length === 0 ? 'primary' : ''} type="button" @click=${() => view.app.openDefault()}>Open the default scenario</button>
       </div>
-      ${dropped.length === 0 ? nothing : html`<p class="quiet-text long-name">The nearest one leaves out ${dropped.join(', ')}.</p>`}`;
+      ${dropped.length === 0 ? nothing : html`<p class="quiet-text long-name">The nearest one leaves out ${dropped.map(dotted).join(', ')}.</p>`}`;
 }
+
+/** Of a link they have dots already. */
+const dotted = (place: string) => place.replace(/^\//, '').replaceAll('/', '.');
 
 function broken(view: ViewContext, message: string): TemplateResult {
   const { document, canonical } = view.state;
@@ -50,7 +53,6 @@ function broken(view: ViewContext, message: string): TemplateResult {
 function renderUnfit(view: ViewContext, unfit: NonNullable<Report['unfit']>): TemplateResult {
   const { weights_gib: weights, overhead_gib: other, kv_gib: kv, needed_gib: needed, usable_gib: usable } = unfit;
   const at = (gib: number) => (100 * gib) / needed;
-  const gib = (value: number) => `${formatNumber(value)}\u202fGiB`;
   const enough = unfit.enough_tensor_parallel;
   const named = view.state.catalog ? poolNames(view) : [];
   const pool = Math.max(0, named.indexOf(unfit.pool));
@@ -59,7 +61,7 @@ function renderUnfit(view: ViewContext, unfit: NonNullable<Report['unfit']>): Te
       <rect class="kv" x=${at(weights + other)} width=${at(kv)} height="16" />
       <rect class="beyond" x=${at(usable)} y="10" width=${Math.max(0, 100 - at(usable))} height="6" /><rect class="tick" x=${at(usable)} width="0.500" height="16" />`}
     </svg>
-    <p class="quiet-text">Needed with the least KV cache: ${gib(needed)} on each GPU. The mark is what is usable of it: ${gib(usable)}.</p>
+    <p class="quiet-text">Needed with the smallest KV cache: ${gib(needed)} on each GPU. The mark is what is usable of it: ${gib(usable)}.</p>
     ${enough === undefined ? nothing : html`<div class="button-row"><button class="primary" type="button" @click=${() => view.app.useTensorParallel(pool, enough)}>Use tensor parallel ${enough}</button></div>`}`;
 }
 

@@ -49,7 +49,7 @@ export class ScenarioTextElement extends LitElement {
           ></textarea>
           ${
             issues.length > 0
-              ? html`<ul class="issues" id="scenario-issues" role="alert">${issues.map((issue) => html`<li>${issue.path === '' ? nothing : html`<b>${issue.path}</b>: `}${sentence(issue.message)}</li>`)}</ul>`
+              ? html`<ul class="issues" id="scenario-issues" role="alert">${issues.map((issue) => html`<li>${issue.path === '' ? nothing : html`<b>${issue.path.replace(/^\//, '').replaceAll('/', '.')}</b>: `}${sentence(issue.message)}</li>`)}</ul>`
               : nothing
           }
           <div class="button-row">

@@ -12,7 +12,7 @@ import { pinOf } from '../share/pin';
 import { addressOf, commandOf, elementOf, iframeOf, markdownOf, type Shared } from '../share/snippets';
 import type { App } from '../state/app';
 import { needsTrace } from '../state/document';
-import { fieldAt, placedFields } from '../state/fields';
+import { fieldAt, placeName, placedFields } from '../state/fields';
 import type { Shown } from '../state/store';
 import styles from '../styles/share.css?inline';
 
@@ -317,7 +317,7 @@ export class ShareElement extends LitElement {
     if (left.length + issues.length === 0)
       return html`<p class="quiet-text">${this.exported ? 'Nothing of the scenario was left out.' : 'Reading…'}</p>`;
     return html`<ul class="share-left-out" aria-label="Left out">
-      ${issues.map(({ path, message }) => html`<li>${path === '' ? nothing : html`<b>${path}</b>: `}${sentence(message)}</li>`)}
+      ${issues.map(({ path, message }) => html`<li>${path === '' ? nothing : html`<b title=${path}>${placeName(path)}</b>: `}${sentence(message)}</li>`)}
       ${left.map(({ what, why }) => html`<li>Left out <b>${what}</b>: ${why}</li>`)}
     </ul>`;
   }

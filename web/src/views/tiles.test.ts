@@ -1,7 +1,8 @@
 import type { Report } from 'servecast';
 import { describe, expect, it } from 'vitest';
 import { formatInterval, sentence } from '../lib/format';
-import { sideOf } from './tiles';
+import { decidingTarget, sideOf } from '../lib/targets';
+import { goodputText } from './tiles';
 
 type Target = Report['slo'][number];
 
@@ -43,7 +44,27 @@ describe('the side of a target', () => {
   });
 });
 
+it('what decides is missed, else too close to call, else the most strained', () => {
+  const name = (...targets: Target[]) => decidingTarget(targets)?.metric;
+  const tight = target({ metric: 'ttft', value_ms: 19, low: 18.5, high: 19.5 });
+  const across = target({ metric: 'e2e', value_ms: 24, low: 16, high: 32 });
+  const missed = target({ metric: 'tpot', value_ms: 21, low: 20.5, high: 21.5 });
+  expect(name(tight, target({}))).toBe('ttft');
+  expect(name(tight, across)).toBe('e2e');
+  expect(name(tight, across, missed)).toBe('tpot');
+  expect(name(missed, target({ metric: 'itl', unbounded: true, value_ms: null }))).toBe('itl');
+  expect(name()).toBeUndefined();
+});
+
 describe('words', () => {
+  it('goodput is a share of what is served', () => {
+    const of = (good: number) => goodputText({ goodput_per_s: good, requests_per_s: 40 });
+    expect(of(40)).toBe('all');
+    // Not all, so not 100 %.
+    expect(of(39.999)).toBe('99.9\u202f%');
+    expect(of(30)).toBe('75.0\u202f%');
+    expect(of(0.00161)).toBe('none');
+  });
   it('an interval is in the unit of its value', () => {
     expect(formatInterval(95.1, 101, 97.7)).toBe('95.1 to 101');
     expect(formatInterval(980, 1100, 1030)).toBe('0.980 to 1.10');

@@ -9,10 +9,12 @@ import {
   formatPercent,
   formatQuantity,
   formatTime,
+  marginText,
   sentence,
   timeQuantity,
   type Quantity,
 } from '../lib/format';
+import { sideOf, type Side } from '../lib/targets';
 import { getAt, type Document } from '../state/document';
 import { isAwaited, isUncertain } from '../state/store';
 import type { ViewContext } from './context';
@@ -21,23 +23,6 @@ import { pricePointer } from './form';
 type Target = Report['slo'][number];
 type Metric = Target['metric'];
 type Latency = Target & { readonly limit_ms: number };
-export type Side = 'meets' | 'near' | 'misses';
-
-/** On which side of its limit the interval of a target lies; null: nothing is known of it. */
-export function sideOf(target: Target): Side | null {
-  const { low, high } = target;
-  if (target.metric === 'attainment') {
-    const { share, limit_share: limit = 1 } = target;
-    if (share === null || share === undefined) return null;
-    if (low === null || high === null) return share >= limit ? 'meets' : 'misses';
-    return low >= limit ? 'meets' : high < limit ? 'misses' : 'near';
-  }
-  if (target.unbounded || target.unserved_share > 1 - target.percentile / 100) return 'misses';
-  const { value_ms: value, limit_ms: limit } = target;
-  if (value === null || limit === null) return null;
-  if (low === null || high === null) return value <= limit ? 'meets' : 'misses';
-  return high <= limit ? 'meets' : low > limit ? 'misses' : 'near';
-}
 
 /** The target of everybody that the tile of a metric shows: of the 99th percentile before others. */
 function targetOf(report: Report, metric: Metric): Latency | undefined {
@@ -149,10 +134,7 @@ function marginWords(target: Latency, side: Side | null): string {
   if (unserved > 1 - target.percentile / 100) return `${formatPercent(unserved)} got no answer`;
   if (value === null) return 'no value';
   if (side === 'near') return 'too close to call';
-  const ratio = value / limit;
-  if (ratio >= 2) return `${formatNumber(ratio, 2)} × the limit`;
-  const share = formatNumber(Math.abs(1 - ratio) * 100, 2);
-  return ratio > 1 ? `${share}\u202f% over` : `${share}\u202f% to spare`;
+  return marginText(value / limit);
 }
 
 /** To 1.3 times the limit; the interval is a lighter box and a whisker. */
@@ -207,9 +189,13 @@ function throughputTile(view: ViewContext, report: Report, mark: TemplateResult)
   </div>`;
 }
 
-/** A share that nobody would call some is none. */
-function goodputText({ goodput_per_s: good, requests_per_s: served }: Report): string {
-  return good !== null && good < served * 0.001 ? 'none' : formatQuantity(good, 'req/s');
+/** Of what is served; a share that nobody would call some is none, and all is said of all alone. */
+export function goodputText({
+  goodput_per_s: good,
+  requests_per_s: served,
+}: Pick<Report, 'goodput_per_s' | 'requests_per_s'>): string {
+  const share = good === null || served <= 0 ? 0 : good / served;
+  return share < 0.001 ? 'none' : share >= 1 ? 'all' : formatPercent(Math.floor(share * 1000) / 1000);
 }
 
 function attained(target: Target): TemplateResult {

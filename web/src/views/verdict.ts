@@ -2,9 +2,9 @@
 // progress of a long run.
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import type { Issue, Report, VerdictState } from 'servecast';
-import { allowedInWords, countOf, sentence } from '../lib/format';
-import { needsTrace, segmentsOf } from '../state/document';
-import { fieldAt, labelOf } from '../state/fields';
+import { countOf, sentence } from '../lib/format';
+import { needsTrace } from '../state/document';
+import { fieldAt, placeName } from '../state/fields';
 import { isBefore, isUncertain, type AppState } from '../state/store';
 import { needPart } from '../lib/part';
 import type { ViewContext } from './context';
@@ -327,23 +327,14 @@ export function renderIssues(view: ViewContext, issues: readonly Issue[]): Templ
   const listed = issues.filter((issue) => issue !== cut);
   const rest = listed.length - issuesShown;
   return html`<ul class="issues">
-      ${listed.slice(0, issuesShown).map((issue) => html`<li>${issuePlace(view, issue)} ${sentence(allowedInWords(issue.message))}</li>`)}
+      ${listed.slice(0, issuesShown).map((issue) => html`<li>${issuePlace(view, issue)} ${sentence(issue.message)}</li>`)}
     </ul>
     ${rest > 0 ? html`<p>And ${rest.toLocaleString('en-US')} more${cut ? `, ${cut.message}` : ''}.</p>` : nothing}`;
 }
 
 function issuePlace(view: ViewContext, issue: Issue): TemplateResult | typeof nothing {
   if (issue.path === '') return nothing;
-  if (!issue.path.startsWith('/') || view.state.link_problem) return html`<b>${issue.path}</b>:`;
-  return html`<button class="as-link" type="button" title=${issue.path} @click=${() => view.focusField(issue.path)}>${fieldName(issue.path)}</button>:`;
-}
-
-/** As its label says it, with the pool or section where that alone would not tell. */
-function fieldName(pointer: string): string {
-  const segments = segmentsOf(pointer);
-  const label = labelOf(pointer);
-  const [section = '', list, index] = segments;
-  if (segments.length === 1 || section === 'workload') return label;
-  const pool = list === 'pools' && segments.length > 3 ? `Pool ${Number(index) + 1}` : null;
-  return `${pool ?? labelOf(`/${section}`)}, ${label.toLowerCase()}`;
+  if (!issue.path.startsWith('/')) return html`<b>${issue.path}</b>:`;
+  if (view.state.link_problem) return html`<b title=${issue.path}>${placeName(issue.path)}</b>:`;
+  return html`<button class="as-link" type="button" title=${issue.path} @click=${() => view.focusField(issue.path)}>${placeName(issue.path)}</button>:`;
 }

@@ -1,0 +1,44 @@
+// On which side of its limit a target lies, and which target decides.
+import type { Report } from 'servecast';
+
+type Target = Report['slo'][number];
+export type Side = 'meets' | 'near' | 'misses';
+
+/** On which side of its limit the interval of a target lies; null: nothing is known of it. */
+export function sideOf(target: Target): Side | null {
+  const { low, high } = target;
+  if (target.metric === 'attainment') {
+    const { share, limit_share: limit = 1 } = target;
+    if (share === null || share === undefined) return null;
+    if (low === null || high === null) return share >= limit ? 'meets' : 'misses';
+    return low >= limit ? 'meets' : high < limit ? 'misses' : 'near';
+  }
+  if (target.unbounded || target.unserved_share > 1 - target.percentile / 100) return 'misses';
+  const { value_ms: value, limit_ms: limit } = target;
+  if (value === null || limit === null) return null;
+  if (low === null || high === null) return value <= limit ? 'meets' : 'misses';
+  return high <= limit ? 'meets' : low > limit ? 'misses' : 'near';
+}
+
+/** By how much a limit is passed, or approached: 1 is the limit. */
+function strainOf({
+  value_ms: value,
+  limit_ms: limit,
+  share,
+  limit_share: least,
+  unbounded,
+  unserved_share: unserved,
+  percentile,
+}: Target): number {
+  if (unbounded) return Infinity;
+  const lost = unserved / (1 - percentile / 100);
+  if (limit === null) return (1 - (share ?? 1)) / (1 - (least ?? 0));
+  return Math.max(value === null ? 0 : value / limit, lost);
+}
+
+/** That which the verdict's sentence names: of those missed, else of those too close to call, else of all, the most strained. */
+export function decidingTarget(targets: readonly Target[]): Target | undefined {
+  const of = (side: Side) => targets.filter((target) => sideOf(target) === side);
+  const found = [of('misses'), of('near'), targets].find((each) => each.length > 0) ?? [];
+  return [...found].sort((a, b) => strainOf(b) - strainOf(a))[0];
+}
