@@ -49,7 +49,7 @@ Demand DemandOf(const Scenario& s, const RequestTable& requests) {
   if (last == 0 || s.workload.arrivals.process == ArrivalProcess::kClosedLoop) return demand;
   // Of one replica of equals.
   demand.requests_per_s =
-      rows / (static_cast<double>(last) * 1e-9) / static_cast<double>(s.cluster.pools[0].replicas);
+      rows / (static_cast<double>(last) * 1e-9) / static_cast<double>(s.cluster.pool().replicas);
   if (s.engine.enable_prefix_caching && s.workload.prefix.groups > 0) {
     const auto shared = static_cast<double>(s.workload.prefix.tokens);
     demand.prefix_hit_ratio = std::min(shared / demand.prompt_tokens, 1.0);
@@ -60,7 +60,7 @@ Demand DemandOf(const Scenario& s, const RequestTable& requests) {
 Result<Estimate> EstimateOf(const Scenario& asked, const Trace& trace) {
   Scenario scenario = asked;
   if (scenario.cluster.pools.size() == 1) scenario.UsePool(0);
-  const std::int64_t stages = scenario.cluster.pools[0].pipeline_parallel;
+  const std::int64_t stages = scenario.cluster.pool().pipeline_parallel;
   if (stages > 1) {
     return Issue{"/cluster/pools/0/pipeline_parallel",
                  fmt::format("found {}, allowed 1 for an estimate: its closed form is that of one "

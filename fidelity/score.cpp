@@ -123,7 +123,7 @@ std::string KeyOf(const Scenario& scenario, const MeasuredLoad& load) {
 
 // One request, or one step, is of one replica; clients come to all of them.
 void ShareLoad(Measured& row, Scenario& scenario) {
-  PoolSpec& pool = scenario.cluster.pools[0];
+  PoolSpec& pool = scenario.cluster.pool();
   const std::int64_t replicas = pool.replicas;
   switch (row.load.form) {
     case MeasuredForm::kDecodeStep:
@@ -143,7 +143,7 @@ void ShareLoad(Measured& row, Scenario& scenario) {
 
 ComparedSetup ComparedAs(const Scenario& s) {
   ComparedSetup as{s.hardware.compared_as, s.engine.compared_as, "",
-                   s.cluster.pools[0].tensor_parallel};
+                   s.cluster.pool().tensor_parallel};
   for (const std::string_view feature : ComparedFeatures(s)) {
     as.with += (as.with.empty() ? "" : ", ") + std::string(feature);
   }
@@ -193,7 +193,7 @@ class Scorer {
       ShareLoad(row, shared);
       Result<Metrics> metrics = Issue{"", "a pipeline of stages has no step of its own"};
       if (row.load.form != MeasuredForm::kDecodeStep ||
-          scenario.cluster.pools[0].pipeline_parallel == 1) {
+          scenario.cluster.pool().pipeline_parallel == 1) {
         metrics = replay_.Run(row, std::move(shared));
       }
       known = predicted_.emplace(key, std::move(metrics)).first;

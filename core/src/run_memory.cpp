@@ -7,6 +7,7 @@
 #include "cost/model_cost.h"
 #include "servecast/report.h"
 #include "serving/blis/blis_replica.h"
+#include "serving/replica/batch_scheduler.h"
 #include "workload/request_table.h"
 
 namespace servecast {
@@ -42,7 +43,7 @@ std::int64_t RowBytes(const Scenario& s, const Trace& trace) {
   if (!w.classes.empty()) bytes += 1 + 4 + 8;  // class, priority, deadline
   if (timeouts) bytes += 8;
   if (adapters) bytes += 4;
-  if (timeouts || s.scheduler.policy != "vllm") bytes += 4;        // where it runs
+  if (timeouts || !FindScheduler(s.scheduler.policy).as_vllm) bytes += 4;  // where it runs
   if (turns || prefix || !trace.prefixes.empty()) bytes += 4 + 8;  // content and its segment
   if (!trace.accepted_drafts.empty()) {
     std::int64_t numbers = 0;

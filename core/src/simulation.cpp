@@ -71,6 +71,7 @@ struct Simulation::State {
   ReplicaInput EachOf(const Pool& pool, StepObserver* observer) {
     return {.engine = pool.scenario.engine,
             .scheduler = pool.scenario.scheduler,
+            .setup = *pool.setup,
             .pool_blocks = pool.cost.pool_blocks,
             .max_model_len = deployment.max_model_len,
             .requests = requests,
@@ -83,7 +84,6 @@ struct Simulation::State {
             .observer = observer,
             .kv_tiers = pool.kv_tiers,
             .stages = pool.stages.empty() ? nullptr : &pool.stages,
-            .setup = pool.setup.get(),
             .role = pool.spec().role,
             .first_token_from_decode = scenario.cluster.disaggregation.first_token_from_decode,
             .seed = scenario.seed,
@@ -210,7 +210,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
                               std::move(requests.value()), hooks.recorded);
   State& s = *state;
   s.SetLatency(hooks);
-  if (s.deployment.HasBatchScheduler() && s.latency->DelayByLoad()) {
+  if (s.latency->DelayByLoad() && !s.deployment.AllHave(Feature::kPreemptionMean)) {
     return Issue{"/scheduler/policy",
                  Format("found \"{}\", allowed \"vllm\" with a delay before the queue that "
                         "depends on load",

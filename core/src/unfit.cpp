@@ -22,10 +22,7 @@ std::optional<Report> UnfitReport(const Scenario& scenario) {
     r.finished = true;
     r.resolved_scenario = scenario.resolved_text;
     if (pools.size() > 1) unfit->pool = pools[i].name;
-    for (const PoolSpec& pool : pools) {
-      r.gpus += pool.replicas * pool.tensor_parallel * pool.pipeline_parallel;
-    }
-    r.gpus -= 1;  // the one that a report has by default
+    r.gpus = scenario.cluster.Gpus();
     r.memory = {unfit->total_gib, unfit->usable_gib, unfit->weights_gib, unfit->overhead_gib, 0, 0};
     r.unfit = std::move(unfit);
     r.verdict.state = VerdictState::kDoesNotFit;

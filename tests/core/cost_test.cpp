@@ -455,17 +455,20 @@ TEST(SharedExperts, WhatTheyDoNotGoWith_IsRefused) {
   const struct {
     std::vector<std::string> more;
     const char* allowed;
+    const char* path = "/cluster/pools/0/attention_data_parallel";
   } refused[] = {
       {{field + "=3"}, "a divisor of replicas 4"},
       {{field + "=8"}, "a divisor of replicas 4"},
       {{field + "=2", "model.preset=llama-3.1-8b"}, "1 of a model without experts"},
       {{field + "=2", "cluster.pools.0.pipeline_parallel=2", "engine.async_scheduling=false"},
        "1 with pipeline_parallel above 1"},
-      {{field + "=2", "latency.backend=roofline"}, "1 with latency.backend \"roofline\""},
+      {{field + "=2", "latency.backend=roofline"},
+       "auto, analytic, operators and blackbox with attention_data_parallel above 1",
+       "/latency/backend"},
   };
   for (const auto& r : refused) {
     const std::string found = issues(r.more);
-    EXPECT_NE(found.find("/cluster/pools/0/attention_data_parallel"), std::string::npos) << found;
+    EXPECT_NE(found.find(r.path), std::string::npos) << found;
     EXPECT_NE(found.find(r.allowed), std::string::npos) << found;
   }
 }

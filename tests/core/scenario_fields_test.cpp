@@ -320,7 +320,7 @@ TEST(ScenarioField, WhatDoesNotGoTogether_IsOneIssueThatSaysWhy) {
        "only applies when priority is \"slo_based\", \"inverted_slo\""},
       {{"engine.overlap_scheduling=true", "engine.async_scheduling=false"},
        "/engine/overlap_scheduling",
-       "found true, allowed with async_scheduling only"},
+       "found true, allowed false without async_scheduling"},
       {{"scheduler.bucket_tokens=2"},
        "/scheduler/bucket_tokens",
        "only applies when order is \"length_bucket\""},

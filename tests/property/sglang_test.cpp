@@ -329,7 +329,7 @@ TEST(SglangScenario, WhatItsLoopIsNotModelledFor_IsRefusedByPathWithTheReason) {
   names("/cluster/pools/0/role", "prefill and decode servers are not modelled",
         {R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])"});
   names("/scheduler/order", "schedule_policy", {"scheduler.order=sjf"});
-  names("/workload/classes", "aborts requests",
+  names("/workload/classes/0/timeout_s", "aborts requests",
         {R"(workload.classes=[{"name":"a","timeout_s":5}])"});
   names("/scheduler/schedule_policy", "for ever",
         {"scheduler.schedule_policy=lpm", "scheduler.enable_priority_scheduling=true"});

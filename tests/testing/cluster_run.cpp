@@ -20,16 +20,16 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
   run.results.replica.assign(run.requests.arrival.size(), -1);
   const std::int64_t pool_blocks = *engine_case.engine.num_gpu_blocks_override;
   EngineSpec limits = engine_case.engine;
-  if (engine_case.scheduler.policy == "sglang") limits.enable_chunked_prefill = true;
+  const SchedulerEntry& scheduler = FindScheduler(engine_case.scheduler.policy);
+  if (!scheduler.obeys_chunked_prefill) limits.enable_chunked_prefill = true;
   std::int64_t max_model_len =
       EffectiveMaxModelLen(limits, engine_case.model_max_len, pool_blocks - 1);
-  std::unique_ptr<SchedulerSetup> setup;
-  if (engine_case.scheduler.policy == "sglang") {
-    const Scenario scenario = MakeScenario(engine_case);
-    setup = MakeSchedulerSetup(scenario, ComputeModelCost(scenario).value(), max_model_len,
-                               run.requests);
-    max_model_len -= setup->entry->keeps_room(engine_case.engine);
-  }
+  ModelCost cost;
+  cost.pool_blocks = pool_blocks;
+  cost.usable_blocks = pool_blocks - 1;
+  const std::unique_ptr<SchedulerSetup> setup =
+      MakeSchedulerSetup(MakeScenario(engine_case), cost, max_model_len, run.requests);
+  if (scheduler.keeps_room != nullptr) max_model_len -= scheduler.keeps_room(engine_case.engine);
   Clients clients(run.requests, *latency, max_model_len, run.results,
                   replicas * engine_case.engine.api_server_count);
   Inbox unused(clients, run.requests, run.results, true);
@@ -40,6 +40,7 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
   const RouterEntry& entry = FindRouter(router.name);
   const ReplicaInput each{.engine = engine_case.engine,
                           .scheduler = engine_case.scheduler,
+                          .setup = *setup,
                           .pool_blocks = pool_blocks,
                           .max_model_len = max_model_len,
                           .requests = run.requests,
@@ -52,8 +53,7 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                           .observer = &collector,
                           .kv_tiers = KvTiersOf(engine_case.engine.kv_offload,
                                                 static_cast<double>(random_case.KvBlockBytes()), 1),
-                          .stages = stages.empty() ? nullptr : &stages,
-                          .setup = setup.get()};
+                          .stages = stages.empty() ? nullptr : &stages};
   Cluster cluster({.pools = {{.each = each, .replicas = replicas}},
                    .router = &entry,
                    .router_params = ParamValues(entry.params, router.params),

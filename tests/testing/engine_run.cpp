@@ -164,18 +164,16 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
   const std::int64_t pool_blocks =
       windows ? engine_case.windows.pool_blocks : *engine_case.engine.num_gpu_blocks_override;
   EngineSpec limits = engine_case.engine;
-  if (engine_case.scheduler.policy != "vllm") limits.enable_chunked_prefill = true;
+  const SchedulerEntry& entry = FindScheduler(engine_case.scheduler.policy);
+  if (!entry.obeys_chunked_prefill) limits.enable_chunked_prefill = true;
   std::int64_t max_model_len = EffectiveMaxModelLen(limits, engine_case.model_max_len,
                                                     pool_blocks - 1, engine_case.windows.held);
-  const Scenario scenario = MakeScenario(engine_case);
-  std::unique_ptr<SchedulerSetup> setup;
-  if (scenario.scheduler.policy != "vllm") {
-    setup = MakeSchedulerSetup(scenario, ComputeModelCost(scenario).value(), max_model_len,
-                               run.requests);
-    if (setup->entry->keeps_room != nullptr) {
-      max_model_len -= setup->entry->keeps_room(engine_case.engine);
-    }
-  }
+  ModelCost cost;
+  cost.pool_blocks = pool_blocks;
+  cost.usable_blocks = pool_blocks - 1;
+  const std::unique_ptr<SchedulerSetup> setup =
+      MakeSchedulerSetup(MakeScenario(engine_case), cost, max_model_len, run.requests);
+  if (entry.keeps_room != nullptr) max_model_len -= entry.keeps_room(engine_case.engine);
   run.results.Resize(run.requests.size());
   Clients clients(run.requests, latency, max_model_len, run.results,
                   engine_case.engine.api_server_count);
@@ -187,6 +185,7 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
   StepCollector collector;
   Replica replica({engine_case.engine,
                    engine_case.scheduler,
+                   *setup,
                    pool_blocks,
                    max_model_len,
                    run.requests,
@@ -201,7 +200,6 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
                    0,
                    false,
                    stages.empty() ? nullptr : &stages,
-                   setup.get(),
                    PoolRole::kMixed,
                    false,
                    1,

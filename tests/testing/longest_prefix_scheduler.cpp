@@ -61,6 +61,7 @@ extern const SchedulerEntry kTestSchedulerLongestPrefix;
 const SchedulerEntry kTestSchedulerLongestPrefix = {
     .name = "longest_prefix",
     .help = "whole prompts, those with most in the prefix cache first; decodes in between",
+    .has = kBatchesHave,
     .make = kMakes<LongestPrefix>,
     .whole_prompts = true,
     .preempts = true,

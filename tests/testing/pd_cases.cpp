@@ -119,9 +119,8 @@ std::int64_t PdCase::MaxLen() const {
   std::int64_t shortest = INT64_MAX;
   for (const PdPool& pool : pools) {
     EngineSpec limits = pool.engine;
-    if (pool.scheduler != "vllm") {
-      limits.enable_chunked_prefill = !FindScheduler(pool.scheduler).whole_prompts;
-    }
+    const SchedulerEntry& entry = FindScheduler(pool.scheduler);
+    if (!entry.obeys_chunked_prefill) limits.enable_chunked_prefill = !entry.whole_prompts;
     const std::int64_t own = EffectiveMaxModelLen(limits, base.model_max_len, pool.pool_blocks - 1);
     shortest = std::min(shortest, own);
   }
@@ -199,7 +198,6 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
 
 // As a scenario says it.
 std::unique_ptr<SchedulerSetup> SetupOf(const PdPool& pool, const PdCase& c) {
-  if (pool.scheduler == "vllm") return nullptr;
   Scenario scenario;
   scenario.engine = pool.engine;
   scenario.scheduler.policy = pool.scheduler;
@@ -235,6 +233,7 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
     setups.push_back(SetupOf(pool, c));
     pools.push_back({.each = {.engine = pool.engine,
                               .scheduler = c.base.scheduler,
+                              .setup = *setups.back(),
                               .pool_blocks = pool.pool_blocks,
                               .max_model_len = c.MaxLen(),
                               .requests = run.requests,
@@ -246,7 +245,6 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
                               .horizon = c.base.horizon.value_or(kNever),
                               .observer = observe ? &collector : nullptr,
                               .stages = pool.stages,
-                              .setup = setups.back().get(),
                               .role = pool.role,
                               .first_token_from_decode = c.disaggregation.first_token_from_decode},
                      .replicas = pool.replicas,

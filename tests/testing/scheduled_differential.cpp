@@ -212,6 +212,7 @@ ScheduledReferenceOutput RunScheduledEngine(const ScheduledCase& c,
   StepCollector collector;
   const ReplicaInput input{.engine = scenario.engine,
                            .scheduler = scenario.scheduler,
+                           .setup = *setup,
                            .pool_blocks = cost.pool_blocks,
                            .max_model_len = max_model_len,
                            .requests = run.requests,
@@ -222,8 +223,7 @@ ScheduledReferenceOutput RunScheduledEngine(const ScheduledCase& c,
                            .scratch = scratch,
                            .horizon = c.base.horizon.value_or(kNever),
                            .observer = options.observe ? &collector : nullptr,
-                           .stages = stages.empty() ? nullptr : &stages,
-                           .setup = setup.get()};
+                           .stages = stages.empty() ? nullptr : &stages};
   std::unique_ptr<Engine> replica;
   if (options.replicas > 0) {
     run.results.replica.assign(run.requests.arrival.size(), -1);

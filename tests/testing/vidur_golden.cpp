@@ -339,6 +339,7 @@ VidurRun RunCase(const VidurCase& golden) {
   const SchedulerSpec scheduler;
   const ReplicaInput each{.engine = engine,
                           .scheduler = scheduler,
+                          .setup = setup,
                           .pool_blocks = golden.limits.blocks,
                           .max_model_len = kNoLimit,
                           .requests = run.requests,
@@ -348,8 +349,7 @@ VidurRun RunCase(const VidurCase& golden) {
                           .recorder = recorder,
                           .scratch = scratch,
                           .observer = &collector,
-                          .stages = stages.size() > 1 ? &stages : nullptr,
-                          .setup = &setup};
+                          .stages = stages.size() > 1 ? &stages : nullptr};
   const RouterEntry& router = FindRouter(golden.router);
   Cluster cluster({.pools = {{.each = each, .replicas = golden.replicas}},
                    .router = &router,

@@ -302,6 +302,10 @@ struct SchedulerSpec {
   ParamMap params;                  // of the chosen order and priority
   SglangSpec sglang = {};           // with the policy sglang
 
+  // For who may not see the policies' entries.
+  bool IsVllm() const { return policy == "vllm"; }
+  const SglangSpec* Sglang() const { return policy == "sglang" ? &sglang : nullptr; }
+
   friend bool operator==(const SchedulerSpec&, const SchedulerSpec&) = default;
 };
 
@@ -320,6 +324,9 @@ struct PoolSpec {
   std::optional<HardwareSpec> hardware;
   std::optional<EngineSpec> engine;
   std::optional<SchedulerSpec> scheduler;
+
+  std::int64_t GpusOfReplica() const { return tensor_parallel * pipeline_parallel; }
+  std::int64_t Gpus() const { return replicas * GpusOfReplica(); }
 };
 
 // Prefill and decode on different replicas, between which KV blocks travel over one shared link.
@@ -342,6 +349,10 @@ struct ClusterSpec {
   ParamMap decode_router_params;
   DisaggregationSpec disaggregation;
 
+  // The only pool: of a scenario for one pool alone (Scenario::UsePool), or of one that has no
+  // more.
+  const PoolSpec& pool() const { return pools.front(); }
+  PoolSpec& pool() { return pools.front(); }
   bool Has(PoolRole role) const {
     for (const PoolSpec& pool : pools) {
       if (pool.role == role) return true;
@@ -351,6 +362,11 @@ struct ClusterSpec {
   std::int64_t Replicas() const {
     std::int64_t sum = 0;
     for (const PoolSpec& pool : pools) sum += pool.replicas;
+    return sum;
+  }
+  std::int64_t Gpus() const {
+    std::int64_t sum = 0;
+    for (const PoolSpec& pool : pools) sum += pool.Gpus();
     return sum;
   }
 };

@@ -174,7 +174,7 @@ bool MeasurementDesign::Advance(std::int64_t requests) {
   };
   for (const CalibrationParameter& p : all) advice.expected.push_back({&p, {}, {}});
   halves(inverse, &MeasurementAdvice::Expected::now);
-  const PoolSpec& pool = server_.cluster.pools[0];
+  const PoolSpec& pool = server_.cluster.pool();
   const std::int64_t servers =
       std::max<std::int64_t>(1, pool.replicas / pool.attention_data_parallel);
   std::vector<bool> taken(points_.size(), false);

@@ -345,8 +345,7 @@ PackOrigin OriginOf(const Scenario& scenario, const Measurements& measurements,
   const std::string engine =
       server.engine_version.empty() ? server.engine : server.engine + " " + server.engine_version;
   origin.engine = or_else(engine, EngineTitle(scenario));
-  origin.tensor_parallel = server.tensor_parallel.value_or(
-      scenario.cluster.pools.empty() ? 1 : scenario.cluster.pools[0].tensor_parallel);
+  origin.tensor_parallel = server.tensor_parallel.value_or(scenario.cluster.pool().tensor_parallel);
   origin.with = FeaturesText(scenario);
   origin.date = date;
   for (const std::string& line : measurements.found) origin.files.push_back(Printable(line));

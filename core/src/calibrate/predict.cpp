@@ -89,7 +89,7 @@ double DecodesUs(const LatencyModel& model, std::int64_t sequences) {
 }  // namespace
 
 Scenario ServerOfRun(Scenario server, const RunLoad& run) {
-  PoolSpec& pool = server.cluster.pools[0];
+  PoolSpec& pool = server.cluster.pool();
   if (run.one_server) pool.replicas = pool.attention_data_parallel;
   if (run.greedy) server.model.top_p_by_default = false;
   return server;

@@ -138,7 +138,7 @@ Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenar
   scenario.workload = {};
   scenario.slo.clear();
   scenario.measure = {};
-  scenario.cluster.pools[0].replicas = 1;  // a trace of steps is of one engine
+  scenario.cluster.pool().replicas = 1;  // a trace of steps is of one engine
   scenario.workload.requests = static_cast<std::int64_t>(of_row.size());
   scenario.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
   scenario.workload.output_tokens.distribution = LengthDistribution::kTrace;

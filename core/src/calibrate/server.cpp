@@ -66,8 +66,7 @@ std::vector<std::string> ServerMismatches(const MeasuredServer& server, const Sc
     if (!measured || *measured == ours) return;
     lines.push_back(Format("measured with {} {}, the scenario has {}", what, *measured, ours));
   };
-  count("tensor_parallel", server.tensor_parallel,
-        scenario.cluster.pools.empty() ? 1 : scenario.cluster.pools[0].tensor_parallel);
+  count("tensor_parallel", server.tensor_parallel, scenario.cluster.pool().tensor_parallel);
   count("replicas", server.replicas, scenario.cluster.Replicas());
   count("max_num_seqs", server.max_num_seqs, scenario.engine.max_num_seqs);
   count("max_num_batched_tokens", server.max_num_batched_tokens,

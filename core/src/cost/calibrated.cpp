@@ -64,8 +64,7 @@ void CheckLoad(const Scenario& s, std::vector<std::string>& lines) {
   const bool rate = HasRate(arrivals.process);
   if (!rate && arrivals.process != ArrivalProcess::kClosedLoop) return;
   const Range* seen = SeenOf(c, rate ? "rate_per_s" : "concurrency");
-  const double replicas = static_cast<double>(
-      std::max<std::int64_t>(1, s.cluster.pools.empty() ? 1 : s.cluster.Replicas()));
+  const double replicas = static_cast<double>(s.cluster.Replicas());
   // Arrivals of sessions are their first turns.
   const double all = rate ? arrivals.rate_per_s * static_cast<double>(s.workload.sessions.turns)
                           : static_cast<double>(arrivals.concurrency);
@@ -217,15 +216,13 @@ std::vector<std::string> CalibrationMismatches(const Scenario& s) {
   name("model", c.model, s.model.name);
   name("GPU", c.gpu, s.hardware.name);
   name("engine", c.engine, s.engine.name);
-  if (!s.cluster.pools.empty()) {
-    const std::int64_t group = s.cluster.pools[0].tensor_parallel;
-    if (group != c.tensor_parallel) {
-      lines.push_back(
-          Format("The calibration was measured with tensor_parallel {}, the scenario has {}.",
-                 c.tensor_parallel, group));
-    }
-    name("a server with", c.with, FeaturesText(s));
+  const std::int64_t group = s.cluster.pool().tensor_parallel;
+  if (group != c.tensor_parallel) {
+    lines.push_back(
+        Format("The calibration was measured with tensor_parallel {}, the scenario has {}.",
+               c.tensor_parallel, group));
   }
+  name("a server with", c.with, FeaturesText(s));
   std::vector<std::string> changed;
   for (const CalibrationSpec::Parameter& parameter : c.parameters) {
     if (ConstantOf(parameter.path).read(s) != parameter.value) changed.push_back(parameter.path);

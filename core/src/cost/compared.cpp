@@ -68,7 +68,7 @@ std::string ErrorsText(const Compared& run) {
 // "; hardware.compute_efficiency was changed since, so ...", or "".
 std::string ChangedText(const Scenario& s) {
   constexpr std::size_t kMostNamed = 3;
-  const PoolSpec& pool = s.cluster.pools[0];
+  const PoolSpec& pool = s.cluster.pool();
   const bool alone =
       pool.tensor_parallel * pool.attention_data_parallel * pool.pipeline_parallel == 1;
   std::vector<std::string> names;
@@ -135,7 +135,7 @@ std::vector<std::string> Missing(const Scenario& s, const Compared& run) {
   for (const std::string_view feature : ComparedFeatures(s)) {
     if (!Has(run.with, feature)) missing.emplace_back(feature);
   }
-  const std::int64_t gpus = s.cluster.pools[0].tensor_parallel;
+  const std::int64_t gpus = s.cluster.pool().tensor_parallel;
   if (gpus > run.most_gpus) missing.push_back(Format("{} GPUs in a group", gpus));
   return missing;
 }
@@ -147,7 +147,7 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
                                            "NVFP4 weights", "MXFP4 weights"};
   const ModelSpec& m = s.model;
   const EngineSpec& e = s.engine;
-  const PoolSpec& pool = s.cluster.pools[0];
+  const PoolSpec& pool = s.cluster.pool();
   std::vector<std::string_view> features = {
       m.torch_dtype == DType::kFloat32 ? "32-bit weights"
                                        : kWeights[static_cast<std::size_t>(m.quantization)]};
@@ -160,8 +160,8 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
   add(m.kv_lora_rank > 0, "latent attention");
   add(e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling, "launch options");
   const bool sglang = e.compared_as == "sglang";
-  const std::string_view own = sglang ? "sglang" : "vllm";
-  add(e.compat != Compat::kNone || s.scheduler.policy != own,
+  const bool own = sglang ? s.scheduler.Sglang() != nullptr : s.scheduler.IsVllm();
+  add(e.compat != Compat::kNone || !own,
       sglang ? "rules other than SGLang's" : "rules other than vLLM's");
   add(pool.pipeline_parallel > 1, "pipeline stages");
   add(e.max_loras > 0, "LoRA adapters");
@@ -222,7 +222,7 @@ std::string BadText(const Compared& run) {
 // `like`: so many runs of servers with all that the scenario has.
 std::vector<std::string> WarningsOf(const Scenario& s, std::int64_t like) {
   std::vector<std::string> warnings;
-  const PoolSpec& pool = s.cluster.pools[0];
+  const PoolSpec& pool = s.cluster.pool();
   // Stages hand their rows on over the same link.
   const std::int64_t group =
       pool.tensor_parallel * pool.attention_data_parallel * pool.pipeline_parallel;

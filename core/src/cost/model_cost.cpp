@@ -186,10 +186,10 @@ ModelSpec LayersOf(const ModelSpec& m, std::int64_t first, std::int64_t count) {
 std::vector<Stage> StagesOf(const Scenario& s) {
   std::vector<Stage> stages;
   std::int64_t first = 0;
-  for (const std::int64_t count : StageLayers(s.model, s.cluster.pools[0].pipeline_parallel)) {
+  for (const std::int64_t count : StageLayers(s.model, s.cluster.pool().pipeline_parallel)) {
     const std::int64_t behind = first + count;
     stages.push_back({LayersOf(s.model, first, count), first,
-                      s.cluster.pools[0].attention_data_parallel, first == 0,
+                      s.cluster.pool().attention_data_parallel, first == 0,
                       behind == s.model.num_hidden_layers});
     first = behind;
   }
@@ -206,7 +206,7 @@ double DrafterWeightBytes(const Scenario& s, std::int64_t tp) {
   if (s.engine.speculative.method == DraftMethod::kDraftModel) {
     tables = m.tie_word_embeddings ? 1 : 2;
   }
-  const std::int64_t gpus = tp * s.cluster.pools[0].attention_data_parallel;
+  const std::int64_t gpus = tp * s.cluster.pool().attention_data_parallel;
   return WeightBytes(m, tp, tables, ExpertShare(m, drafter.engine, gpus));
 }
 
@@ -244,7 +244,8 @@ double AllWeightBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
 // of it behind the weights, and what is beside them is in the rest of the memory.
 const std::optional<double>& StaticShare(const Scenario& s) {
   static const std::optional<double> kNone;
-  return s.scheduler.policy == "sglang" ? s.scheduler.sglang.mem_fraction_static : kNone;
+  const SglangSpec* sglang = s.scheduler.Sglang();
+  return sglang != nullptr ? sglang->mem_fraction_static : kNone;
 }
 
 double UsableGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
@@ -261,10 +262,10 @@ double KvGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
 // loaded or sent; other schedulers have none.
 bool ByGroups(const Scenario& s) {
   const ModelSpec& m = s.model;
-  return s.scheduler.policy == "vllm" && s.engine.compat == Compat::kNone && !Latent(m) &&
+  return s.scheduler.IsVllm() && s.engine.compat == Compat::kNone && !Latent(m) &&
          m.sliding_window > 0 && m.num_sliding_layers > 0 &&
          m.num_sliding_layers < m.num_hidden_layers && !s.engine.kv_offload.On() &&
-         s.cluster.pools[0].role == PoolRole::kMixed;
+         s.cluster.pool().role == PoolRole::kMixed;
 }
 
 // The layers in the order of the model, those with a window at even distances, then the drafter's.
@@ -296,7 +297,7 @@ std::int64_t FullGroups(const KvGroups& groups) {
 }
 
 std::int64_t TokensInFlight(const Scenario& s) {
-  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
+  const std::int64_t stages = s.cluster.pool().pipeline_parallel;
   return s.engine.max_num_batched_tokens * (stages > 1                  ? stages
                                             : s.engine.async_scheduling ? 2
                                                                         : 1);
@@ -414,10 +415,11 @@ std::optional<Issue> LeavesTooLittle(const Scenario& s, const Stage& stage, std:
 // A number that is given, or as many as there is room for.
 std::int64_t PoolBlocks(const Scenario& s, std::int64_t groups, double room) {
   if (s.engine.num_gpu_blocks_override) return *s.engine.num_gpu_blocks_override / groups;
-  const auto& most = s.scheduler.sglang.max_total_tokens;
+  const SglangSpec* sglang = s.scheduler.Sglang();
   const auto blocks = static_cast<std::int64_t>(room);
-  if (s.scheduler.policy != "sglang" || !most) return blocks;
-  return std::min(blocks, std::max<std::int64_t>(1, *most / s.engine.block_size) + 1);
+  if (sglang == nullptr || !sglang->max_total_tokens) return blocks;
+  const std::int64_t most = *sglang->max_total_tokens / s.engine.block_size;
+  return std::min(blocks, std::max<std::int64_t>(1, most) + 1);
 }
 
 // Of all stages the one with the least room for blocks decides.
@@ -522,7 +524,7 @@ Scenario StageScenario(const Scenario& s, std::int64_t stage) {
   Scenario part = s;
   const Stage& own = stages[static_cast<std::size_t>(stage)];
   part.model = own.layers;
-  part.cluster.pools[0].pipeline_parallel = 1;
+  part.cluster.pool().pipeline_parallel = 1;
   if (!own.last) part.model.vocab_size = 0;  // nothing is sampled
   return part;
 }
@@ -572,13 +574,13 @@ Scenario DrafterScenario(const Scenario& s) {
 
 ModelCost WorkOf(const Scenario& s) {
   const ModelSpec& m = s.model;
-  const std::int64_t tp = s.cluster.pools[0].tensor_parallel;
+  const std::int64_t tp = s.cluster.pool().tensor_parallel;
   ModelCost c;
   c.tensor_parallel = tp;
   c.layers = m.num_hidden_layers;
   c.experts = m.num_local_experts;
   c.experts_per_token = m.num_experts_per_tok;
-  c.expert_replicas = s.cluster.pools[0].attention_data_parallel;
+  c.expert_replicas = s.cluster.pool().attention_data_parallel;
   c.expert_layers = ExpertLayers(m);
   const double group = D(tp), layers = D(m.num_hidden_layers);
   const double bytes = D(BytesPerValue(m.torch_dtype));
@@ -624,7 +626,7 @@ ModelCost WorkOf(const Scenario& s) {
 }
 
 std::optional<Unfit> UnfitOf(const Scenario& s) {
-  const std::int64_t tp = s.cluster.pools[0].tensor_parallel;
+  const std::int64_t tp = s.cluster.pool().tensor_parallel;
   if (!Divides(s.model, tp)) return std::nullopt;
   const std::vector<Stage> stages = StagesOf(s);
   const Stage* stage = TooLarge(s, stages, tp);
@@ -634,8 +636,8 @@ std::optional<Unfit> UnfitOf(const Scenario& s) {
 
 Result<ModelCost> ComputeModelCost(const Scenario& s) {
   const ModelSpec& m = s.model;
-  const std::int64_t tp = s.cluster.pools[0].tensor_parallel;
-  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
+  const std::int64_t tp = s.cluster.pool().tensor_parallel;
+  const std::int64_t stages = s.cluster.pool().pipeline_parallel;
   if (!Divides(m, tp)) {
     return Issue{"/cluster/pools/0/tensor_parallel",
                  Format("found {}, allowed a divisor of the model's {} attention heads that "

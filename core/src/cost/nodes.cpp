@@ -49,7 +49,7 @@ double AcrossNodesWaitNs(const HardwareSpec& h, double group, double calls) {
 
 SendTime StageSend(const Scenario& s, std::int64_t stage) {
   const HardwareSpec& h = s.hardware;
-  const std::int64_t gpus = s.cluster.pools[0].tensor_parallel;
+  const std::int64_t gpus = s.cluster.pool().tensor_parallel;
   if (h.gpus_per_node > 0 && h.inter_node_gb_s > 0) {
     const std::int64_t first = stage * gpus, last = first + 2 * gpus - 1;
     if (first / h.gpus_per_node != last / h.gpus_per_node) {

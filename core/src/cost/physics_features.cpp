@@ -107,7 +107,7 @@ PhysicsConfig PhysicsConfigOf(const Scenario& s, double gpu_blocks) {
   k.pcie_efficiency = 1;  // that bandwidth is the effective one
   k.interconnect_gb_s = 2 * s.hardware.interconnect_gb_s;
   k.interconnect_latency_us = s.hardware.interconnect_latency_us;
-  k.tp = number(s.cluster.pools[0].tensor_parallel);
+  k.tp = number(s.cluster.pool().tensor_parallel);
   k.max_num_seqs = number(s.engine.max_num_seqs);
   k.max_num_batched_tokens = number(s.engine.max_num_batched_tokens);
   k.chunked_prefill = s.engine.enable_chunked_prefill;

@@ -41,8 +41,8 @@ VidurPlan VidurPlanOf(const Scenario& s) {
   in.gated = s.model.mlp_matrices == 3;
   in.memory_gib = s.hardware.memory_gib;
   in.margin = 1 - s.engine.gpu_memory_utilization;
-  in.tensor_parallel = s.cluster.pools[0].tensor_parallel;
-  in.pipeline_parallel = s.cluster.pools[0].pipeline_parallel;
+  in.tensor_parallel = s.cluster.pool().tensor_parallel;
+  in.pipeline_parallel = s.cluster.pool().pipeline_parallel;
   in.max_tokens = s.engine.max_model_len.value_or(s.model.max_position_embeddings);
   in.block_size = s.engine.block_size;
   in.max_num_seqs = s.engine.max_num_seqs;

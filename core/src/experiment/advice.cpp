@@ -75,10 +75,10 @@ double EffectOf(const Answer& base, const Answer& changed) {
 // As many replicas as would serve all that comes, with a tenth to spare.
 std::optional<Change> EnoughReplicas(const Scenario& scenario, const Answer& base) {
   if (!base.overload || scenario.cluster.pools.size() > 1) return std::nullopt;
-  const auto now = static_cast<double>(scenario.cluster.pools[0].replicas);
+  const auto now = static_cast<double>(scenario.cluster.pool().replicas);
   const double wanted = 1.1 * now * base.overload->offered_per_s / base.overload->served_per_s;
   if (!(wanted > now + 1 && wanted < 1000)) return std::nullopt;
-  const std::int64_t group = scenario.cluster.pools[0].attention_data_parallel;
+  const std::int64_t group = scenario.cluster.pool().attention_data_parallel;
   const std::int64_t replicas =
       CeilDiv(static_cast<std::int64_t>(std::ceil(wanted)), group) * group;
   return Change{Format("{} replicas", replicas), {Format("cluster.pools.0.replicas={}", replicas)}};
@@ -175,7 +175,7 @@ struct Advice::State {
     trying.document = text.value();
     Result<Scenario> scenario = ParseScenario(trying.document);
     if (!scenario.ok()) return Refuse(scenario.issues());
-    trying.gpus = GpusOf(scenario.value());
+    trying.gpus = scenario.value().cluster.Gpus();
     trying.cost_per_hour = CostPerHour(scenario.value());
     ExperimentOptions options;
     options.most_work = kWorkOfAChange;

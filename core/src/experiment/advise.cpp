@@ -152,21 +152,12 @@ std::string OfPool(const std::vector<PoolSpec>& pools, std::size_t index) {
 
 std::vector<Change> ChangesOf(const Scenario& scenario) { return Lister(scenario).List(); }
 
-std::int64_t GpusOf(const Scenario& s) {
-  std::int64_t gpus = 0;
-  for (const PoolSpec& pool : s.cluster.pools) {
-    gpus += pool.replicas * pool.tensor_parallel * pool.pipeline_parallel;
-  }
-  return gpus;
-}
-
 std::optional<double> CostPerHour(const Scenario& s) {
   double cost = 0;
   for (const PoolSpec& pool : s.cluster.pools) {
     const auto price = (pool.hardware ? *pool.hardware : s.hardware).price_per_gpu_hour;
     if (!price) return std::nullopt;
-    cost +=
-        *price * static_cast<double>(pool.replicas * pool.tensor_parallel * pool.pipeline_parallel);
+    cost += *price * static_cast<double>(pool.Gpus());
   }
   return cost;
 }

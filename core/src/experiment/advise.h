@@ -25,6 +25,5 @@ std::string OfPool(const std::vector<PoolSpec>& pools, std::size_t index);
 
 // What the GPUs of a scenario cost, $ an hour; none where one has no price.
 std::optional<double> CostPerHour(const Scenario& scenario);
-std::int64_t GpusOf(const Scenario& scenario);
 
 }  // namespace servecast

@@ -40,7 +40,7 @@ std::string Subject(const Scenario& s) {
   std::vector<std::pair<std::string, std::int64_t>> gpus;
   for (const PoolSpec& pool : s.cluster.pools) {
     const std::string name = ShortGpu((pool.hardware ? *pool.hardware : s.hardware).name);
-    const std::int64_t count = pool.replicas * pool.tensor_parallel * pool.pipeline_parallel;
+    const std::int64_t count = pool.Gpus();
     const auto same = std::find_if(gpus.begin(), gpus.end(),
                                    [&name](const auto& gpu) { return gpu.first == name; });
     if (same == gpus.end()) {

@@ -131,7 +131,7 @@ void AddScheduler(ExportJob& job, const EngineSpec& e, const SchedulerSpec& s, F
   } else if (s.order != "fcfs") {
     job.LeaveOut("scheduler.order = " + s.order, "vLLM's queue is fcfs or priority");
   }
-  if (s.policy != "vllm")
+  if (!s.IsVllm())
     job.LeaveOut("scheduler.policy = " + s.policy, "a server has its own scheduler");
   if (e.cuda_graphs == CudaGraphs::kEager) flags.Add("--enforce-eager");
   if (e.cuda_graphs == CudaGraphs::kCaptured) {
@@ -181,7 +181,7 @@ namespace {
 
 // What the scheduler has beside the engine's options; returns the members that are written.
 std::set<std::string> AddSglangScheduler(const SchedulerSpec& scheduler, Flags& flags) {
-  if (scheduler.policy != "sglang") return {};
+  if (scheduler.Sglang() == nullptr) return {};
   const SglangSpec& o = scheduler.sglang;
   const SglangSpec usual;
   constexpr const char* kPolicies[] = {"fcfs", "lpm", "dfs-weight", "lof"};
@@ -244,7 +244,7 @@ FlagWords LinkVariables(ExportJob& job, std::size_t pool) {
 
 FlagWords SglangVariables(const ExportJob& job, std::size_t pool) {
   const SchedulerSpec& scheduler = job.Scheduler(pool);
-  if (scheduler.policy != "sglang") return {};
+  if (scheduler.Sglang() == nullptr) return {};
   const auto values = [](const SglangSpec& o) {
     const auto whole = [](std::int64_t value) { return Format("{}", value); };
     return std::array{NumberText(o.init_new_token_ratio),

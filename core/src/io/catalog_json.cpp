@@ -171,8 +171,6 @@ Json MakeCatalog(const std::vector<Column>& columns) {
         {{"kind", kind}, {"name", std::string(name)}, {"help", std::string(help)}});
   };
   for (const LatencyEntry& entry : LatencyModels()) policy("latency", entry.name, entry.help);
-  policy("scheduler", "vllm",
-         "vLLM V1: one token budget for prefill and decode, recompute preemption");
   for (const SchedulerEntry& entry : Schedulers()) policy("scheduler", entry.name, entry.help);
   for (const OrderEntry& entry : Orders()) policy("order", entry.name, entry.help);
   for (const PriorityEntry& entry : Priorities()) policy("priority", entry.name, entry.help);

@@ -68,7 +68,7 @@ bool IsSetOf(const CoefficientSet& set, const Scenario& s) {
   const std::size_t gpu = set.id.find('/') + 1, tp = set.id.find('/', gpu) + 1;
   const std::string_view id = set.id;
   const std::string_view hardware = id.substr(gpu, tp - 1 - gpu);
-  const std::string group = Format("tp{}/", s.cluster.pools[0].tensor_parallel);
+  const std::string group = Format("tp{}/", s.cluster.pool().tensor_parallel);
   bool same = gpu > 0 && tp > 0 && id.compare(tp, group.size(), group) == 0 &&
               SameName(id.substr(0, gpu - 1), s.model.name);
   for (std::string_view rest = hardware; same && !rest.empty();) {

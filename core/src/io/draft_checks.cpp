@@ -10,8 +10,6 @@
 namespace servecast {
 namespace {
 
-constexpr const char* kMethod = "/engine/speculative/method";
-
 void CheckRates(const SpeculativeSpec& s, Issues& issues) {
   if (s.acceptance_as != "none") {
     if (s.num_speculative_tokens > kMeasuredDrafts) {
@@ -67,14 +65,6 @@ void CheckTable(const SpeculativeSpec& s, Issues& issues) {
   }
 }
 
-// An option after SFLLM of which no case was recorded with drafts or adapters.
-void RefuseOptions(const EngineSpec& e, const char* with, Issues& issues) {
-  const auto refuse = [&](bool found, const char* path, const char* message) {
-    if (found) issues.push_back({path, Format("{} with {}", message, with)});
-  };
-  refuse(e.overlap_scheduling, "/engine/overlap_scheduling", "found true, allowed false");
-}
-
 // vLLM's own (its LoRAConfig, MaxLoRARanks).
 constexpr std::int64_t kRanks[] = {1, 8, 16, 32, 64, 128, 256, 320, 512};
 
@@ -101,74 +91,18 @@ void CheckAdapters(const Scenario& s, Issues& issues) {
          Format("found {}, allowed 1, 8, 16, 32, 64, 128, 256, 320 and 512, as in vLLM",
                 e.max_lora_rank)});
   }
-  const std::string& backend = s.latency.backend;
-  const struct {
-    bool broken;
-    const char *path, *message;
-  } rules[] = {
-      {e.compat != Compat::kNone, kSeats, "found %, allowed 0 with a compat"},
-      {s.scheduler.policy != "vllm", kSeats,
-       "found %, allowed 0 without scheduler.policy \"vllm\": the others know no seats of "
-       "adapters"},
-      {s.cluster.pools[0].pipeline_parallel > 1, kSeats,
-       "found %, allowed 0 with pipeline_parallel above 1: adapters in several stages are not "
-       "modelled"},
-      {s.model.num_local_experts > 0 || s.model.kv_lora_rank > 0, kSeats,
-       "found %, allowed 0 of a model with experts or latent attention: what their adapters cost "
-       "is not modelled"},
-      {e.cuda_graphs == CudaGraphs::kCaptured, "/engine/cuda_graphs",
-       "found %, allowed \"implied\" and \"eager\" with max_loras above 0"},
-      {backend != "auto" && backend != "analytic" && backend != "operators" &&
-           backend != "blackbox",
-       "/latency/backend",
-       "found %, allowed auto, analytic, operators and blackbox with max_loras above 0: the others "
-       "know no products of adapters"},
-  };
-  for (const auto& rule : rules) {
-    if (rule.broken) issues.push_back({rule.path, rule.message});
-  }
-  if (!e.speculative.On()) RefuseOptions(e, "max_loras above 0", issues);
 }
 
 void CheckDrafts(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
   const SpeculativeSpec& drafts = e.speculative;
   if (!drafts.On()) return;
-  const std::string& backend = s.latency.backend;
-  const struct {
-    bool broken;
-    const char *path, *message;
-  } rules[] = {
-      {e.compat != Compat::kNone, kMethod, "found %, allowed \"none\" with a compat"},
-      {s.scheduler.policy != "vllm", kMethod,
-       "found %, allowed \"none\" without scheduler.policy \"vllm\": the others know no drafts"},
-      {s.cluster.pools[0].pipeline_parallel > 1, kMethod,
-       "found %, allowed \"none\" with pipeline_parallel above 1: drafts in several stages are not "
-       "modelled"},
-      {e.kv_offload.On(), "/engine/kv_offload",
-       "found %, allowed none with speculative decoding: its drafts and loads from slower memory "
-       "are not modelled together"},
-      {e.cuda_graphs == CudaGraphs::kCaptured, "/engine/cuda_graphs",
-       "found %, allowed \"implied\" and \"eager\" with speculative decoding: graphs of several "
-       "tokens a request are not modelled"},
-      {e.async_scheduling && drafts.method == DraftMethod::kNgram, "/engine/async_scheduling",
-       "found true, allowed false with speculative.method \"ngram\", as in vLLM: the host finds "
-       "drafts when a step has ended"},
-      {backend != "auto" && backend != "analytic" && backend != "operators" &&
-           backend != "blackbox",
-       "/latency/backend",
-       "found %, allowed auto, analytic, operators and blackbox with speculative decoding: the "
-       "others know no decode of several tokens"},
-      {drafts.pads_one_token && e.long_prefill_token_threshold > 0 &&
-           e.long_prefill_token_threshold <= drafts.num_speculative_tokens,
-       "/engine/long_prefill_token_threshold",
-       "found %, allowed 0 or above num_speculative_tokens: it would cut a padded admission, of "
-       "which vLLM's counts do not fit"},
-  };
-  for (const auto& rule : rules) {
-    if (rule.broken) issues.push_back({rule.path, rule.message});
+  const std::int64_t threshold = e.long_prefill_token_threshold;
+  if (drafts.pads_one_token && threshold > 0 && threshold <= drafts.num_speculative_tokens) {
+    issues.push_back({"/engine/long_prefill_token_threshold",
+                      "found %, allowed 0 or above num_speculative_tokens: it would cut a padded "
+                      "admission, of which vLLM's counts do not fit"});
   }
-  RefuseOptions(e, "speculative decoding", issues);
   if (TokenBudget(e) < 1) {
     issues.push_back({"/engine/max_num_batched_tokens",
                       Format("found {}, allowed from {} up: the drafter keeps slots of it for each "

@@ -167,13 +167,13 @@ void DescribeSglangBudget(Fields<SglangSpec>& f) {
 
 void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
   Fields<SchedulerSpec> f(v, s, base);
-  Choices policies = {"vllm"}, orders, priorities;
+  Choices policies, orders, priorities;
   for (const SchedulerEntry& entry : Schedulers()) policies.push_back(entry.name);
   f.Policy({.name = "policy",
             .help = "how a replica forms its batches; docs/model.md has the rules of each"},
            &SchedulerSpec::policy, policies);
   for (const auto describe : {DescribeSglangQueue, DescribeSglangBudget}) {
-    FieldsWhen<SglangSpec>(v, "policy", {"sglang"}, s.policy == "sglang", s.sglang, base.sglang,
+    FieldsWhen<SglangSpec>(v, "policy", {"sglang"}, s.Sglang() != nullptr, s.sglang, base.sglang,
                            describe);
   }
   for (const OrderEntry& entry : Orders()) orders.push_back(entry.name);

@@ -165,7 +165,7 @@ std::vector<std::string> Mismatches(const PhysicsProvenance& trained_on, const S
   compare("the engine",
           dot == std::string::npos ? version : version.substr(0, version.find('.', dot + 1)),
           s.engine.name);
-  const std::int64_t tp = s.cluster.pools[0].tensor_parallel;
+  const std::int64_t tp = s.cluster.pool().tensor_parallel;
   if (trained_on.tp != tp) {
     lines.push_back(
         Format("trained on tensor_parallel {}, the scenario has {}", trained_on.tp, tp));

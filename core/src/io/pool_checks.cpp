@@ -6,7 +6,8 @@
 
 #include "base/text.h"
 #include "io/draft_checks.h"
-#include "serving/replica/scheduler_setup.h"
+#include "io/feature_checks.h"
+#include "serving/replica/batch_scheduler.h"
 
 namespace servecast {
 namespace {
@@ -14,71 +15,6 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::int64_t kMostReplicas = 1024;
-
-bool HasTimeouts(const WorkloadSpec& w) {
-  return std::any_of(w.classes.begin(), w.classes.end(),
-                     [](const ClassSpec& c) { return c.timeout_s.has_value(); });
-}
-
-// By its scheduler, and with the faults of Vidur's.
-void CheckScheduler(const Scenario& s, Issues& issues) {
-  if (s.scheduler.policy != "vllm") RefuseForBatchScheduler(s, issues);
-  if (s.engine.compat != Compat::kVidur) return;
-  const std::string& router = s.cluster.router;
-  if (router != "round_robin" && router != "random" && router != "least_outstanding") {
-    issues.push_back({"/cluster/router/policy",
-                      "found %, allowed round_robin, random and least_outstanding, which Vidur "
-                      "has"});
-  }
-  if (HasTimeouts(s.workload)) {
-    issues.push_back(
-        {"/workload/classes",
-         "found a class with timeout_s, allowed none with compat \"vidur\": it has no time-outs"});
-  }
-}
-
-// What several pipeline stages do not go with.
-void CheckStages(const Scenario& s, Issues& issues) {
-  const std::int64_t stages = s.cluster.pools[0].pipeline_parallel;
-  if (stages == 1) return;
-  if (IsBlis(s.engine.compat)) {
-    issues.push_back({"/cluster/pools/0/pipeline_parallel",
-                      Format("found {}, allowed 1 with BLIS's rules in engine.compat", stages)});
-  } else if (s.engine.async_scheduling && s.scheduler.policy == "vllm") {
-    issues.push_back({"/engine/async_scheduling",
-                      "found true, allowed false with pipeline_parallel above 1: its rules for "
-                      "several stages are not modelled, and as many batches as stages are in "
-                      "flight without it"});
-  }
-  if (!IsBlis(s.engine.compat) && s.engine.kv_offload.On()) {
-    issues.push_back(
-        {"/engine/kv_offload", "found %, allowed none with pipeline_parallel above 1"});
-  }
-}
-
-// What caps of the queue do not go with: who is turned away has no second replica, and no client
-// that asks for something else at that very moment.
-void CheckQueueCaps(const Scenario& s, Issues& issues) {
-  const struct {
-    bool broken;
-    const char* message;
-  } rules[] = {
-      {s.engine.compat != Compat::kNone, "found %, allowed none with a compat"},
-      {s.scheduler.policy != "vllm",
-       "found %, allowed none without scheduler.policy \"vllm\", whose server has such caps"},
-      {s.workload.arrivals.process == ArrivalProcess::kClosedLoop,
-       "found %, allowed none in a closed loop: a client that is turned away would ask again "
-       "at once"},
-  };
-  const std::pair<bool, const char*> caps[] = {
-      {s.engine.max_num_queued_reqs.has_value(), "/engine/max_num_queued_reqs"},
-      {s.engine.max_num_queued_tokens.has_value(), "/engine/max_num_queued_tokens"}};
-  for (const auto& [given, path] : caps) {
-    for (const auto& rule : rules) {
-      if (given && rule.broken) issues.push_back({path, rule.message});
-    }
-  }
-}
 
 class PoolChecks {
  public:
@@ -91,18 +27,24 @@ class PoolChecks {
           Format("found {} in all pools, allowed up to {}", replicas, kMostReplicas));
     }
     for (std::size_t i = 0; i < Pools().size(); ++i) {
-      CheckExperts(i);
       Scenario alone = s_;
       alone.UsePool(i);
       Issues of_pool;
-      CheckScheduler(alone, of_pool);
-      CheckStages(alone, of_pool);
+      // A compat is refused with several pools, so there its own replicas are all.
+      if (s_.engine.compat == Compat::kNone) alone.cluster.pool().replicas = replicas;
+      // Another one than the scenario's is refused below.
+      if (alone.engine.compat == s_.engine.compat) CheckFeatures(alone, of_pool);
       CheckDrafts(alone, of_pool);
       CheckAdapters(alone, of_pool);
-      CheckQueueCaps(alone, of_pool);
       for (Issue& issue : of_pool) {
         issue.path = PathIn(Pools()[i], i, issue.path);
         AddOnce(std::move(issue), issues_);
+      }
+      const std::int64_t shared = Pools()[i].attention_data_parallel;
+      if (Pools()[i].replicas % shared != 0) {
+        AddOnce({Format("/cluster/pools/{}/attention_data_parallel", i),
+                 Format("found {}, allowed a divisor of replicas {}", shared, Pools()[i].replicas)},
+                issues_);
       }
     }
     CheckWhatIsOfAll();
@@ -132,23 +74,6 @@ class PoolChecks {
   }
 
  private:
-  void CheckExperts(std::size_t i) {
-    const std::int64_t shared = Pools()[i].attention_data_parallel;
-    if (shared == 1) return;
-    const auto refuse = [&](bool found, std::string allowed) {
-      if (!found) return;
-      Add(i, "attention_data_parallel", Format("found {}, allowed {}", shared, std::move(allowed)));
-    };
-    refuse(s_.model.num_local_experts == 0, "1 of a model without experts");
-    refuse(Pools()[i].replicas % shared != 0,
-           Format("a divisor of replicas {}", Pools()[i].replicas));
-    refuse(Pools()[i].pipeline_parallel > 1, "1 with pipeline_parallel above 1");
-    refuse(EngineOf(i).compat != Compat::kNone, "1 with a compat");
-    const std::string& model = s_.latency.backend;
-    refuse(model != "auto" && model != "analytic" && model != "operators" && model != "blackbox",
-           Format("1 with latency.backend \"{}\"", model));
-  }
-
   // Rules of the whole run, and what a request meets before a router knows where it goes.
   void CheckWhatIsOfAll() {
     for (std::size_t i = 0; i < Pools().size(); ++i) {
@@ -160,14 +85,6 @@ class PoolChecks {
             Format("found %, allowed the same as in /engine/{}: it holds for all pools", name));
       };
       same(pool.compat != all.compat, "compat");
-      const auto alone = [&](bool capped, const char* name) {
-        if (!capped || s_.cluster.Replicas() == 1) return;
-        AddOfEngine(i, name,
-                    "found %, allowed none with several replicas: whom one turns away a router "
-                    "would send to another");
-      };
-      alone(pool.max_num_queued_reqs.has_value(), "max_num_queued_reqs");
-      alone(pool.max_num_queued_tokens.has_value(), "max_num_queued_tokens");
       if (Pools().size() == 1) continue;
       same(pool.request_overhead_ms != all.request_overhead_ms, "request_overhead_ms");
       same(pool.prompt_token_overhead_us != all.prompt_token_overhead_us,
@@ -197,7 +114,6 @@ class PoolChecks {
             "disaggregation.above_tokens above 0 only: else it gets no requests");
         continue;
       }
-      CheckEngine(i, engine);
       if (first == nullptr) first = &engine;
       if (engine.block_size != first->block_size) {
         AddOfEngine(i, "block_size",
@@ -211,26 +127,6 @@ class PoolChecks {
                     "blocks travel as they are");
       }
     }
-  }
-
-  void CheckEngine(std::size_t i, const EngineSpec& engine) {
-    const auto refuse = [&](bool found, const char* name, const char* message) {
-      if (found) AddOfEngine(i, name, message);
-    };
-    refuse(engine.compat != Compat::kNone, "compat",
-           "found %, allowed \"none\" in a pool for prefill or decode");
-    refuse(engine.kv_offload.On(), "kv_offload",
-           "found %, allowed none in a pool for prefill or decode: loads from them "
-           "beside transfers between replicas are not modelled");
-    refuse(engine.gc_pass_us > 0, "gc_pass_us",
-           "found %, allowed 0 in a pool for prefill or decode: blocks that a transfer frees "
-           "are free at once");
-    refuse(engine.speculative.On(), "speculative/method",
-           "found %, allowed \"none\" in a pool for prefill or decode: drafts across a hand-over "
-           "are not modelled");
-    refuse(engine.max_loras > 0, "max_loras",
-           "found %, allowed 0 in a pool for prefill or decode: adapters across a hand-over are "
-           "not modelled");
   }
 
   void Add(std::size_t pool, const char* name, std::string message) {
@@ -247,6 +143,12 @@ class PoolChecks {
   const Scenario& s_;
   Issues& issues_;
 };
+
+bool Overlaps(const Json& scheduler) {
+  return std::any_of(Schedulers().begin(), Schedulers().end(), [&](const SchedulerEntry& entry) {
+    return entry.overlaps && scheduler == entry.name;
+  });
+}
 
 }  // namespace
 
@@ -274,7 +176,7 @@ void TurnOffAsyncForStages(Json& document) {
     if (stages == nullptr || !stages->is_number() || *stages <= 1) continue;
     const Json* scheduler = policy(pool);
     if (scheduler == nullptr) scheduler = policy(document);
-    if (scheduler != nullptr && *scheduler != "vllm") continue;
+    if (scheduler != nullptr && !Overlaps(*scheduler)) continue;
     Json* own = member(pool, "engine");
     if (own != nullptr && own->is_string()) *own = Json{{"preset", *own}};
     const bool of_all = own == nullptr || (own->is_object() && !own->contains("preset"));

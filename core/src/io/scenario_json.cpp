@@ -251,49 +251,6 @@ void CheckCalibration(const CalibrationSpec& c, Issues& issues) {
   CheckIntervals("seen", c.seen, &CalibrationSpec::Range::of, "of", issues);
 }
 
-// What only some engines' rules know.
-void CheckCompat(const Scenario& s, Issues& issues) {
-  if (s.engine.compat == Compat::kVidur && s.scheduler.policy == "vllm") {
-    issues.push_back({"/scheduler/policy",
-                      "found \"vllm\", allowed one of Vidur's with compat \"vidur\": its vLLM is "
-                      "\"vllm_v0\""});
-  }
-  if (s.engine.compat != Compat::kNone && s.engine.kv_offload.disk_gib > 0) {
-    issues.push_back({"/engine/kv_offload/disk_gib",
-                      Format("found {}, allowed 0 with engine.compat: the simulators that it "
-                             "names have no disk behind the cache",
-                             NumberText(s.engine.kv_offload.disk_gib))});
-  }
-  if (IsBlis(s.engine.compat) && s.cluster.Replicas() > 1) {
-    issues.push_back(
-        {"/cluster/pools/0/replicas",
-         Format("found {}, allowed 1 with BLIS's rules in engine.compat", s.cluster.Replicas())});
-  }
-  if (s.latency.backend == "trained_physics" && s.engine.compat != Compat::kBlis) {
-    issues.push_back({"/latency/backend",
-                      "found \"trained_physics\", allowed with engine.compat \"blis\" only: it "
-                      "bills prefill faster than the GPU can"});
-  }
-  if (s.latency.backend == "physics" && IsBlis(s.engine.compat)) {
-    issues.push_back({"/latency/backend",
-                      "found \"physics\", allowed any other with BLIS's rules in engine.compat: "
-                      "they keep nothing of what its features look at"});
-  }
-  if (IsBlis(s.engine.compat) && s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
-    issues.push_back({"/workload/arrivals/process",
-                      "found \"closed_loop\", allowed any other with BLIS's rules in "
-                      "engine.compat"});
-  }
-  if (s.engine.compat != Compat::kBlisFebruary2026) return;
-  for (std::size_t i = 0; i < s.workload.classes.size(); ++i) {
-    if (!s.workload.classes[i].timeout_s) continue;
-    issues.push_back({Format("/workload/classes/{}/timeout_s", i),
-                      Format("found {}, allowed none with engine.compat \"blis-2026-02\": "
-                             "BLIS had no time-outs",
-                             NumberText(*s.workload.classes[i].timeout_s))});
-  }
-}
-
 // Scores that all weigh nothing choose nothing.
 void CheckRouter(const char* field, const std::string& policy, const ParamMap& params,
                  Issues& issues) {
@@ -308,38 +265,6 @@ void CheckRouter(const char* field, const std::string& policy, const ParamMap& p
 
 // What no single field can say.
 void CheckTogether(const Scenario& s, Issues& issues) {
-  const EngineSpec& e = s.engine;
-  if (e.max_num_batched_tokens < e.max_num_seqs && s.scheduler.policy == "vllm") {
-    issues.push_back({"/engine/max_num_batched_tokens",
-                      Format("found {}, allowed from max_num_seqs {} up: every running "
-                             "request needs a token in each step",
-                             e.max_num_batched_tokens, e.max_num_seqs)});
-  }
-  if (e.kv_offload.On() && !e.enable_prefix_caching) {
-    issues.push_back({"/engine/kv_offload",
-                      "found %, allowed with enable_prefix_caching only: they keep "
-                      "what the prefix cache overwrites"});
-  }
-  if (e.overlap_scheduling && IsBlis(e.compat)) {
-    issues.push_back({"/engine/overlap_scheduling",
-                      "found true, allowed false with BLIS's rules in engine.compat: its engine is "
-                      "synchronous"});
-  } else if (e.overlap_scheduling && !e.async_scheduling) {
-    issues.push_back(
-        {"/engine/overlap_scheduling",
-         "found true, allowed with async_scheduling only: host work for a step can run "
-         "beside the step before it only if that step is formed so early"});
-  }
-  if (e.enable_expert_parallel && s.model.num_local_experts == 0) {
-    issues.push_back({"/engine/enable_expert_parallel",
-                      "found true, allowed with a mixture of experts only: the model has none"});
-  } else if (e.enable_expert_parallel && s.latency.backend != "analytic" &&
-             s.latency.backend != "operators" && s.latency.backend != "auto") {
-    issues.push_back({"/engine/enable_expert_parallel",
-                      Format("found true, allowed with latency.backend auto, analytic or operators "
-                             "only: {} cannot tell",
-                             s.latency.backend)});
-  }
   if ((s.model.num_local_experts == 0) != (s.model.num_experts_per_tok == 0) ||
       s.model.num_experts_per_tok > s.model.num_local_experts) {
     issues.push_back({"/model/num_experts_per_tok",
@@ -354,26 +279,6 @@ void CheckTogether(const Scenario& s, Issues& issues) {
          "found %, allowed one above 0 at least: blackbox needs the times of a step in us, "
          "[constant, per prefill token, per decode token]"});
   }
-  const ModelSpec& m = s.model;
-  if (s.latency.backend == "physics" &&
-      (m.quantization != Quantization::kNone || e.kv_cache_dtype != KvCacheDType::kAuto ||
-       m.kv_lora_rank > 0 || m.shared_expert_intermediate_size > 0 || m.num_dense_layers > 0)) {
-    issues.push_back({"/latency/backend",
-                      "found \"physics\", allowed without quantization, kv_cache_dtype, latent "
-                      "attention, shared experts and dense layers among experts: its features do "
-                      "not know them"});
-  }
-  const std::string& backend = s.latency.backend;
-  const char* sixteen_bits = m.quantization != Quantization::kNone ? "with model.quantization"
-                             : IsBlis(e.compat) ? "with BLIS's rules in engine.compat"
-                             : backend != "auto" && backend != "analytic" && backend != "blackbox"
-                                 ? "with another latency.backend than auto, analytic and blackbox"
-                                 : nullptr;
-  if (m.torch_dtype == DType::kFloat32 && sixteen_bits != nullptr) {
-    issues.push_back(
-        {"/model/torch_dtype", Format("found \"float32\", allowed 16 bits only {}", sixteen_bits)});
-  }
-  CheckCompat(s, issues);
   CheckRouter("router", s.cluster.router, s.cluster.router_params, issues);
   CheckRouter("decode_router", s.cluster.decode_router, s.cluster.decode_router_params, issues);
   CheckWorkload(s.workload, issues);
@@ -421,7 +326,7 @@ void AddTogether(Scenario& scenario, Issues& issues) {
     Scenario alone = scenario;
     if (!all) {
       alone.UsePool(i);
-      alone.cluster.pools[0].replicas = scenario.cluster.Replicas();
+      alone.cluster.pool().replicas = scenario.cluster.Replicas();
     }
     Issues of_pool;
     CheckTogether(alone, of_pool);

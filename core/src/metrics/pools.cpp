@@ -42,7 +42,7 @@ PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
   r.replicas = spec.replicas;
   r.tensor_parallel = spec.tensor_parallel;
   r.stages = spec.pipeline_parallel;
-  r.gpus = spec.replicas * spec.tensor_parallel * spec.pipeline_parallel;
+  r.gpus = spec.Gpus();
   r.steps = recorder.steps();
   r.output_tokens = recorder.output_tokens();
   r.preemptions = recorder.preemptions();

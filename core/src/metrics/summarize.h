@@ -20,7 +20,7 @@ struct PoolRun {
   const ModelCost& cost;
   const Recorder& recorder;  // of its replicas
 
-  const PoolSpec& spec() const { return scenario.cluster.pools[0]; }
+  const PoolSpec& spec() const { return scenario.cluster.pool(); }
 };
 
 struct RunView {

@@ -32,7 +32,7 @@ bool MayFind(const Scenario& s, const RequestTable& requests) {
 }
 
 bool HasLoneSteps(const Scenario& s) {
-  return s.engine.compat == Compat::kNone && s.scheduler.policy == "vllm" &&
+  return s.engine.compat == Compat::kNone && FindScheduler(s.scheduler.policy).as_vllm &&
          !s.engine.overlap_scheduling && !s.engine.speculative.On();
 }
 

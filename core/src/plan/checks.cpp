@@ -152,7 +152,7 @@ std::vector<Check> ChecksOf(const Scenario& scenario, const FleetAnswer& answer)
       of += Format("{}{}", of.empty() ? "" : " and ", Count(pool.replicas, "replica"));
     }
     const bool alone = s.cluster.pools.size() == 1;
-    const double at = alone ? static_cast<double>(s.cluster.pools[0].replicas) : 0;
+    const double at = alone ? static_cast<double>(s.cluster.pool().replicas) : 0;
     checks.push_back({std::move(of), s, holds, at});
   };
   Scenario found = scenario;

@@ -63,9 +63,9 @@ struct DayPlan::State {
   State(Scenario s, Trace t, DayOptions o, const Line& line)
       : scenario(std::move(s)), trace(std::move(t)), options(std::move(o)) {
     options.plan.line = PlanLine::kLoad;
-    const PoolSpec& pool = scenario.cluster.pools[0];
+    const PoolSpec& pool = scenario.cluster.pool();
     result.unit = line.unit;
-    result.gpus_per_replica = pool.tensor_parallel * pool.pipeline_parallel;
+    result.gpus_per_replica = pool.GpusOfReplica();
     result.price_per_gpu_hour =
         (pool.hardware ? *pool.hardware : scenario.hardware).price_per_gpu_hour;
     for (const double share : options.hours) {
@@ -114,7 +114,7 @@ struct DayPlan::State {
   bool AskHeld(std::int64_t replicas) {
     asked_replicas = replicas;
     Scenario s = scenario;
-    s.cluster.pools[0].replicas = replicas;
+    s.cluster.pool().replicas = replicas;
     Result<Plan> made = Plan::Create(std::move(s), trace, options.plan);
     if (!made.ok()) return !Stop(PlanOutcome::kUnknown);
     holding.emplace(std::move(made.value()));

@@ -76,7 +76,7 @@ struct DesignPlan::State {
     if (!fixed && pools.size() == 1) most_replicas = MostReplicas(task.most);
     Begin(task, scenario);
     if (most_replicas > 0) {
-      scenario.cluster.pools[0].replicas = std::min(pools[0].replicas, most_replicas);
+      scenario.cluster.pool().replicas = std::min(scenario.cluster.pool().replicas, most_replicas);
     }
     return task.rung == Rung::kBound ? Bound() : Plans(roles);
   }
@@ -84,9 +84,9 @@ struct DesignPlan::State {
   // For so much, $ an hour or GPUs; 0: any number. Two groups are always tried.
   std::int64_t MostReplicas(double cost) const {
     if (cost <= 0) return 0;
-    const PoolSpec& pool = scenario.cluster.pools[0];
+    const PoolSpec& pool = scenario.cluster.pool();
     const HardwareSpec& hardware = pool.hardware ? *pool.hardware : scenario.hardware;
-    const auto gpus = static_cast<double>(pool.tensor_parallel * pool.pipeline_parallel);
+    const auto gpus = static_cast<double>(pool.GpusOfReplica());
     const double each = gpus * hardware.price_per_gpu_hour.value_or(1);
     const std::int64_t group = pool.attention_data_parallel;
     const auto groups = each > 0 ? cost / each / static_cast<double>(group) : 1e6;
@@ -162,7 +162,7 @@ struct DesignPlan::State {
       pool.name = spec.name;
       pool.role = spec.role;
       pool.replicas = pool.low = pool.high = spec.replicas;
-      pool.gpus_per_replica = spec.tensor_parallel * spec.pipeline_parallel;
+      pool.gpus_per_replica = spec.GpusOfReplica();
       pool.price = (spec.hardware ? *spec.hardware : scenario.hardware).price_per_gpu_hour;
     }
   }
@@ -252,7 +252,7 @@ struct DesignPlan::State {
       pool.replicas = pool.low = pool.high = Whole(place->at);
       Ends(answer, found, pool);
     }
-    const bool least = pool.replicas <= scenario.cluster.pools[0].attention_data_parallel;
+    const bool least = pool.replicas <= scenario.cluster.pool().attention_data_parallel;
     if (found && !fixed && !least) point.binding = BindingOf(answer.binding);
     Read(*place);
   }
@@ -262,8 +262,8 @@ struct DesignPlan::State {
     const EngineSpec& e = scenario.engine;
     const std::string_view model = ChosenLatencyModel(scenario).name;
     const std::string& router = scenario.cluster.router;
-    return scenario.cluster.pools.size() == 1 && !scenario.cluster.pools[0].engine &&
-           scenario.scheduler.policy == "vllm" && e.compat == Compat::kNone &&
+    return scenario.cluster.pools.size() == 1 && !scenario.cluster.pool().engine &&
+           FindScheduler(scenario.scheduler.policy).as_vllm && e.compat == Compat::kNone &&
            !e.speculative.On() && !e.kv_offload.On() && !MayReuse(scenario.workload) &&
            (model == "analytic" || model == "operators") &&
            (router == "round_robin" || router == "random" || router == "least_outstanding");

@@ -13,8 +13,8 @@ namespace {
 
 Scenario WithSlowReplica(const Scenario& scenario, double share) {
   Scenario s = scenario;
-  PoolSpec slow = s.cluster.pools[0];
-  --s.cluster.pools[0].replicas;
+  PoolSpec slow = s.cluster.pool();
+  --s.cluster.pool().replicas;
   slow.replicas = 1;
   slow.name = "slow";
   HardwareSpec hardware = slow.hardware.value_or(s.hardware);
@@ -75,8 +75,8 @@ std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& option
   // Coefficients of step times are those of a GPU, whose figures they do not ask for.
   const std::string& backend = scenario.latency.backend;
   const bool by_figures = backend != "blackbox" && backend != "trained_physics";
-  if (by_figures && pools.size() == 1 && pools[0].replicas > 1 &&
-      pools[0].attention_data_parallel == 1) {
+  if (by_figures && pools.size() == 1 && scenario.cluster.pool().replicas > 1 &&
+      scenario.cluster.pool().attention_data_parallel == 1) {
     drills.push_back(
         {Format("one replica at {} % of its speed", ShortNumber(100 * options.slow_share)),
          WithSlowReplica(scenario, options.slow_share)});

@@ -80,7 +80,7 @@ struct FleetPlan::State {
       : scenario(std::move(s)), trace(std::move(t)), options(o) {
     for (const PoolSpec& pool : scenario.cluster.pools) {
       own.push_back(pool.replicas);
-      gpus.push_back(pool.tensor_parallel * pool.pipeline_parallel);
+      gpus.push_back(pool.GpusOfReplica());
     }
     options.line = PlanLine::kReplicas;
   }

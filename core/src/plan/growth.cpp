@@ -16,16 +16,16 @@ struct GrowthPlan::State {
   State(Scenario s, Trace t, GrowthOptions o, const Line& line)
       : scenario(std::move(s)), trace(std::move(t)), options(o), load(line.own), step(line.step) {
     options.plan.line = PlanLine::kLoad;
-    const PoolSpec& pool = scenario.cluster.pools[0];
+    const PoolSpec& pool = scenario.cluster.pool();
     const std::int64_t group = pool.attention_data_parallel;
     Begin(CeilDiv(pool.replicas, group) * group, 0);
   }
 
   void Begin(std::int64_t replicas, std::int64_t month) {
-    const PoolSpec& pool = scenario.cluster.pools[0];
+    const PoolSpec& pool = scenario.cluster.pool();
     GrowthStep& next = steps.emplace_back();
     next.replicas = replicas;
-    next.gpus = replicas * pool.tensor_parallel * pool.pipeline_parallel;
+    next.gpus = replicas * pool.GpusOfReplica();
     next.from_month = month;
   }
 
@@ -72,7 +72,7 @@ struct GrowthPlan::State {
     GrowthStep& last = steps.back();
     if (!held) {
       Scenario s = scenario;
-      s.cluster.pools[0].replicas = last.replicas;
+      s.cluster.pool().replicas = last.replicas;
       Result<Plan> made = Plan::Create(std::move(s), trace, options.plan);
       if (!made.ok()) return finished = true;  // more than a run can hold
       held.emplace(std::move(made.value()));

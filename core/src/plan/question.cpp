@@ -146,8 +146,7 @@ class Growth final : public Question::Answerer {
     if (until >= 0) checks.push_back(InMonth(until, steps[0].replicas, true));
     if (until < asked_.months) checks.push_back(InMonth(until + 1, steps[0].replicas, false));
     if (steps.size() == 1) return checks;
-    const std::int64_t fewer =
-        steps[1].replicas - scenario_.cluster.pools[0].attention_data_parallel;
+    const std::int64_t fewer = steps[1].replicas - scenario_.cluster.pool().attention_data_parallel;
     checks.push_back(InMonth(until + 1, steps[1].replicas, true));
     if (fewer > steps[0].replicas) checks.push_back(InMonth(until + 1, fewer, false));
     return checks;
@@ -159,7 +158,7 @@ class Growth final : public Question::Answerer {
 
   Check InMonth(std::int64_t month, std::int64_t replicas, bool holds) const {
     Scenario s = ScenarioAt(scenario_, {}, plan_.LoadIn(month));
-    s.cluster.pools[0].replicas = replicas;
+    s.cluster.pool().replicas = replicas;
     return {Format("{} in month {}", Count(replicas, "replica"), month), std::move(s), holds};
   }
 
@@ -193,12 +192,12 @@ class Day final : public Question::Answerer {
         *std::max_element(answer.hours.begin(), answer.hours.end(),
                           [](const DayHour& a, const DayHour& b) { return a.load < b.load; });
     std::vector<Check> checks;
-    const std::int64_t group = scenario_.cluster.pools[0].attention_data_parallel;
+    const std::int64_t group = scenario_.cluster.pool().attention_data_parallel;
     for (const bool holds : {true, false}) {
       const std::int64_t replicas = holds ? busiest.replicas : busiest.low - group;
       if (replicas < group) continue;
       Scenario s = ScenarioAt(scenario_, {}, busiest.load);
-      s.cluster.pools[0].replicas = replicas;
+      s.cluster.pool().replicas = replicas;
       checks.push_back(
           {Format("{} in the busiest hour", Count(replicas, "replica")), std::move(s), holds});
     }

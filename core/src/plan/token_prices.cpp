@@ -134,9 +134,8 @@ Result<CostAnswer> CostOfLoad(const Scenario& scenario, const Trace& trace,
   answer.load = line.own;
   answer.unit = line.unit;
   for (const PoolSpec& pool : scenario.cluster.pools) {
-    answer.own_per_hour +=
-        *pool.hardware.value_or(scenario.hardware).price_per_gpu_hour *
-        static_cast<double>(pool.replicas * pool.tensor_parallel * pool.pipeline_parallel);
+    answer.own_per_hour += *pool.hardware.value_or(scenario.hardware).price_per_gpu_hour *
+                           static_cast<double>(pool.Gpus());
   }
   answer.input_tokens = IntervalOf(drawn.value(), 1, 0);
   answer.output_tokens = IntervalOf(drawn.value(), 0, 1);

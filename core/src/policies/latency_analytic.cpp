@@ -331,7 +331,12 @@ LatencyLabel Label(const Scenario& s) {
 
 extern const LatencyEntry kEntry;
 const LatencyEntry kEntry = {
-    "analytic", "Physics: work over data-sheet peaks at measured efficiencies, plus host time",
-    Make, Label};
+    .name = "analytic",
+    .help = "Physics: work over data-sheet peaks at measured efficiencies, plus host time",
+    .make = Make,
+    .label = Label,
+    .has = kModelForms | Features{Feature::kDrafts, Feature::kAdapters, Feature::kExpertReplicas,
+                                  Feature::kExpertParallel, Feature::kFloat32},
+};
 
 }  // namespace servecast::latency_analytic

@@ -58,7 +58,13 @@ LatencyLabel Label(const Scenario& s) {
 
 extern const LatencyEntry kEntry;
 const LatencyEntry kEntry = {
-    "blackbox", "Linear coefficients fitted on a server (alpha and beta, microseconds)",
-    OfWholeEngine(Make), OfWholeEngine(Label)};
+    .name = "blackbox",
+    .help = "Linear coefficients fitted on a server (alpha and beta, microseconds)",
+    .make = OfWholeEngine(Make),
+    .label = OfWholeEngine(Label),
+    .has = kModelForms | Features{Feature::kDrafts, Feature::kAdapters, Feature::kExpertReplicas,
+                                  Feature::kFloat32},
+    .lacks = kPlainStepsLack,
+};
 
 }  // namespace servecast::latency_blackbox

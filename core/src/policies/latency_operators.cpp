@@ -186,8 +186,15 @@ std::string Missing(const Scenario& s) {
 
 extern const LatencyEntry kEntry;
 const LatencyEntry kEntry = {
-    "operators", "Measured latencies of each operator on the GPU, added up, plus host time",
-    Make,        Label,
-    Best,        Missing};
+    .name = "operators",
+    .help = "Measured latencies of each operator on the GPU, added up, plus host time",
+    .make = Make,
+    .label = Label,
+    .has = kModelForms | Features{Feature::kDrafts, Feature::kAdapters, Feature::kExpertReplicas,
+                                  Feature::kExpertParallel},
+    .lacks = kPlainStepsLack,
+    .best = Best,
+    .missing = Missing,
+};
 
 }  // namespace servecast::latency_operators

@@ -114,8 +114,14 @@ LatencyLabel Label(const Scenario& s) {
 }  // namespace
 
 extern const LatencyEntry kEntry;
-const LatencyEntry kEntry = {"physics",
-                             "Dot product of 16 physical features of a step with coefficients",
-                             OfWholeEngine(Make), OfWholeEngine(Label)};
+const LatencyEntry kEntry = {
+    .name = "physics",
+    .help = "Dot product of 16 physical features of a step with coefficients",
+    .make = OfWholeEngine(Make),
+    .label = OfWholeEngine(Label),
+    .has = {},
+    .lacks = kPlainStepsLack,
+    .needs = {Feature::kPreemptionMean},
+};
 
 }  // namespace servecast::latency_physics

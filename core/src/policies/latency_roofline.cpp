@@ -40,7 +40,7 @@ class Roofline final : public LatencyModel {
     const ModelSpec& m = s.model;
     const LatencySpec& l = s.latency;
     const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-    tp_ = number(s.cluster.pools[0].tensor_parallel);
+    tp_ = number(s.cluster.pool().tensor_parallel);
     const bool fp8 = l.weight_bytes == 1 && l.peak_fp8_tflops > 0;
     const double peak = (fp8 ? l.peak_fp8_tflops : s.hardware.peak_bf16_tflops) * 1e12;
     prefill_rate_ = peak * l.mfu_prefill.value_or(today_ ? 0.45 : 0.65);
@@ -169,7 +169,13 @@ LatencyLabel Label(const Scenario& s) {
 }  // namespace
 
 extern const LatencyEntry kEntry;
-const LatencyEntry kEntry = {"roofline", "BLIS's roofline: work over data-sheet peaks, by phase",
-                             OfWholeEngine(Make), OfWholeEngine(Label)};
+const LatencyEntry kEntry = {
+    .name = "roofline",
+    .help = "BLIS's roofline: work over data-sheet peaks, by phase",
+    .make = OfWholeEngine(Make),
+    .label = OfWholeEngine(Label),
+    .has = kModelForms,
+    .lacks = kPlainStepsLack,
+};
 
 }  // namespace servecast::latency_roofline

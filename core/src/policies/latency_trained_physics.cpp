@@ -26,7 +26,7 @@ class TrainedPhysics final : public LatencyModel {
     const ModelSpec& m = s.model;
     const LatencySpec& l = s.latency;
     const auto number = [](std::int64_t value) { return static_cast<double>(value); };
-    const double tp = number(s.cluster.pools[0].tensor_parallel);
+    const double tp = number(s.cluster.pool().tensor_parallel);
     const bool fp8 = l.weight_bytes == 1 && l.peak_fp8_tflops > 0;
     flop_us_ = (fp8 ? l.peak_fp8_tflops : s.hardware.peak_bf16_tflops) * 1e6;
     byte_us_ = s.hardware.memory_bandwidth_gb_s * 1e3;
@@ -119,7 +119,13 @@ LatencyLabel Label(const Scenario&) {
 
 extern const LatencyEntry kEntry;
 const LatencyEntry kEntry = {
-    "trained_physics", "BLIS's trained model, impossibly fast in prefill; with compat blis only",
-    OfWholeEngine(Make), OfWholeEngine(Label)};
+    .name = "trained_physics",
+    .help = "BLIS's trained model, impossibly fast in prefill; with compat blis only",
+    .make = OfWholeEngine(Make),
+    .label = OfWholeEngine(Label),
+    .has = kModelForms,
+    .lacks = kPlainStepsLack,
+    .needs = {Feature::kBlisPrices},
+};
 
 }  // namespace servecast::latency_trained_physics

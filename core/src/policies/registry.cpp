@@ -42,6 +42,7 @@
   X(router_central_queue)
 
 #define SERVECAST_SCHEDULERS(X)   \
+  X(scheduler_vllm)               \
   X(scheduler_vllm_v0)            \
   X(scheduler_sarathi)            \
   X(scheduler_orca)               \

@@ -146,6 +146,8 @@ const SchedulerEntry kEntry = {
     .help =
         "admits requests while their future peak of tokens fits; looks at the queue every ten "
         "decodes",
+    .has = {Feature::kRoles, Feature::kTimeouts, Feature::kOrders, Feature::kPriorities,
+            Feature::kVidur, Feature::kWholePrompts},
     .make = kMakes<LightLlm>,
     .whole_prompts = true,
     .counts_tokens = true,
@@ -155,14 +157,6 @@ const SchedulerEntry kEntry = {
         "batches: whole prompts or decodes, never both; ten batches of decodes between two looks "
         "at the queue; KV memory in tokens: room for all that the admitted requests may come to "
         "hold, if each makes the longest output of the workload",
-    .refuse =
-        [](const Scenario& s, Issues& issues) {
-          if (s.cluster.pools[0].pipeline_parallel == 1) return;
-          issues.push_back(
-              {"/cluster/pools/0/pipeline_parallel",
-               "found %, allowed 1 with scheduler.policy \"lightllm\": it looks at all "
-               "requests between two batches"});
-        },
 };
 
 }  // namespace servecast::scheduler_lightllm

@@ -1,6 +1,7 @@
 // Orca (Yu et al., OSDI 2022) and FasterTransformer, after Vidur: KV memory for the longest request
 // is reserved at admission, prompts are computed whole, and no request is preempted.
 #include <algorithm>
+#include <array>
 #include <memory>
 #include <string_view>
 
@@ -96,6 +97,12 @@ class FasterTransformer final : public BatchScheduler {
   }
 };
 
+constexpr auto kFasterTransformerLacks = [] {
+  auto lacks = std::to_array(kBatchesLack);
+  lacks[0].why = "Vidur's never frees a request that ends early, and stops";
+  return lacks;
+}();
+
 constexpr std::string_view kNothingShared =
     "prefix caching: none, as a request's memory is one reservation, of which no other has a part";
 
@@ -105,6 +112,7 @@ extern const SchedulerEntry kEntry;
 const SchedulerEntry kEntry = {
     .name = "orca",
     .help = "iteration-level batching; each request reserves memory for the longest one",
+    .has = kBatchesHave | Features{Feature::kWholePrompts},
     .make = kMakes<Orca>,
     .no_prefix_caching = kNothingShared,
     .departure =
@@ -120,18 +128,14 @@ extern const SchedulerEntry kEntry;
 const SchedulerEntry kEntry = {
     .name = "faster_transformer",
     .help = "a batch stays as it is until all its requests are done",
+    .has = {Feature::kRoles, Feature::kTimeouts, Feature::kOrders, Feature::kPriorities,
+            Feature::kStages, Feature::kWholePrompts},
+    .lacks = scheduler_orca::kFasterTransformerLacks,
     .make = kMakes<scheduler_orca::FasterTransformer>,
     .no_prefix_caching = scheduler_orca::kNothingShared,
     .departure =
         "batches: no request joins a batch until all requests in it are done; each request "
         "reserves the KV blocks of max_model_len",
-    .refuse =
-        [](const Scenario& s, Issues& issues) {
-          if (s.engine.compat != Compat::kVidur) return;
-          issues.push_back({"/scheduler/policy",
-                            "found \"faster_transformer\", allowed any other with compat "
-                            "\"vidur\": Vidur's never frees a request that ends early, and stops"});
-        },
 };
 
 }  // namespace servecast::scheduler_faster_transformer

@@ -101,20 +101,13 @@ extern const SchedulerEntry kEntry;
 const SchedulerEntry kEntry = {
     .name = "sarathi",
     .help = "chunked prefill: decodes first, then prompts in the rest of max_num_batched_tokens",
+    .has = kBatchesHave | Features{Feature::kVictims},
     .make = kMakes<Sarathi>,
     .splits_prompts = true,
     .preempts = true,
     .departure =
         "batches: every decode gets its token regardless of max_num_batched_tokens; a prompt takes "
         "all its KV blocks when it begins",
-    .refuse =
-        [](const Scenario& s, Issues& issues) {
-          if (s.engine.enable_chunked_prefill) return;
-          issues.push_back(
-              {"/engine/enable_chunked_prefill",
-               "found false, allowed true with scheduler.policy \"sarathi\": it always "
-               "splits prompts"});
-        },
 };
 
 }  // namespace servecast::scheduler_sarathi

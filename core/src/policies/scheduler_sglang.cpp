@@ -4,16 +4,25 @@
 namespace servecast::scheduler_sglang {
 namespace {
 
-bool HasTimeouts(const WorkloadSpec& w) {
-  for (const ClassSpec& c : w.classes) {
-    if (c.timeout_s) return true;
-  }
-  return false;
-}
+using enum Feature;
+
+constexpr Lack kSglangLacks[] = {
+    {kVidur, "Vidur has none such"},
+    {kDrafts, "its drafts are not modelled"},
+    {kAdapters, "its seats of adapters are not modelled"},
+    {kQueueCaps, "only vLLM's server has such caps"},
+    {kHostOverlap, "it is synchronous"},
+    {kStages, "its loop for several stages is not modelled"},
+    {kRoles, "its queues of prefill and decode servers are not modelled"},
+    {kTiers, "its loads from slower memory are not modelled"},
+    {kTimeouts, "how it aborts requests is not modelled"},
+    {kOrders, "its orders are in scheduler.schedule_policy"},
+    {kVictims, "see scheduler.retraction_policy"},
+    {kPreemptionMean, "it keeps no average of preemptions"},
+};
 
 void Refuse(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
-  const PoolSpec& pool = s.cluster.pools[0];
   const SglangSpec& o = s.scheduler.sglang;
   const bool by_prefix =
       o.schedule_policy == SglangQueue::kLpm || o.schedule_policy == SglangQueue::kDfsWeight;
@@ -21,25 +30,6 @@ void Refuse(const Scenario& s, Issues& issues) {
     bool broken;
     const char *path, *message;
   } rules[] = {
-      {e.compat != Compat::kNone, "/engine/compat",
-       "found %, allowed \"none\" with scheduler.policy \"sglang\""},
-      {pool.pipeline_parallel > 1, "/cluster/pools/0/pipeline_parallel",
-       "found %, allowed 1 with scheduler.policy \"sglang\": its loop for several stages is not "
-       "modelled"},
-      {pool.role != PoolRole::kMixed, "/cluster/pools/0/role",
-       "found %, allowed \"mixed\" with scheduler.policy \"sglang\": its queues of prefill and "
-       "decode servers are not modelled"},
-      {HasTimeouts(s.workload), "/workload/classes",
-       "found a class with timeout_s, allowed none with scheduler.policy \"sglang\": how it aborts "
-       "requests is not modelled"},
-      {s.scheduler.order != "fcfs", "/scheduler/order",
-       "found %, allowed \"fcfs\" with scheduler.policy \"sglang\": its orders are in "
-       "scheduler.schedule_policy"},
-      {s.scheduler.priority != "class", "/scheduler/priority",
-       "found %, allowed \"class\" with scheduler.policy \"sglang\""},
-      {s.scheduler.preemption != "auto", "/scheduler/preemption",
-       "found %, allowed \"auto\" with scheduler.policy \"sglang\": see "
-       "scheduler.retraction_policy"},
       {by_prefix && o.enable_priority_scheduling && !o.disable_priority_preemption,
        "/scheduler/schedule_policy",
        "found %, allowed \"fcfs\" and \"lof\" with enable_priority_scheduling unless "
@@ -63,6 +53,8 @@ const SchedulerEntry kEntry = {
     .help =
         "SGLang: prompts first, tokens when none can be admitted; admission by an estimate of what "
         "will be needed, and retraction when it was too low",
+    .has = {kWholePrompts},
+    .lacks = kSglangLacks,
     .make = nullptr,
     .splits_prompts = true,
     .preempts = true,

@@ -56,6 +56,7 @@ extern const SchedulerEntry kEntry;
 const SchedulerEntry kEntry = {
     .name = "vllm_v0",
     .help = "vLLM of 2023: whole prompts first; decodes only when no prompt is admitted",
+    .has = kBatchesHave | Features{Feature::kVictims, Feature::kWholePrompts},
     .make = kMakes<VllmV0>,
     .whole_prompts = true,
     .preempts = true,

@@ -15,6 +15,7 @@
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "serving/batch.h"
+#include "serving/features.h"
 #include "serving/take_up.h"
 
 namespace servecast {
@@ -107,11 +108,32 @@ static constexpr Function* OfWholeEngine([[maybe_unused]] Function* function) {
 #endif
 }
 
+// Models of every form, as far as a latency model looks at them.
+inline constexpr Features kModelForms = {Feature::kQuantized, Feature::kCacheDtype,
+                                         Feature::kLatentAttention, Feature::kSharedExperts,
+                                         Feature::kDenseLayers};
+// Why a latency model that knows steps of tokens alone lacks the rest.
+inline constexpr Lack kPlainStepsLack[] = {
+    {Feature::kDrafts, "it knows no decode of several tokens"},
+    {Feature::kAdapters, "it knows no products of adapters"},
+    {Feature::kExpertReplicas, "it knows no experts on several replicas"},
+    {Feature::kExpertParallel, "it cannot tell"},
+    {Feature::kFloat32, "it knows 16 bits only"},
+    {Feature::kQuantized, "its features do not know it"},
+    {Feature::kCacheDtype, "its features do not know it"},
+    {Feature::kLatentAttention, "its features do not know it"},
+    {Feature::kSharedExperts, "its features do not know them"},
+    {Feature::kDenseLayers, "its features do not know them"},
+};
+
 struct LatencyEntry {
   std::string_view name, help;
   // Both of OfWholeEngine, or neither.
   std::unique_ptr<LatencyModel> (*make)(const Scenario&, const ModelCost&);
   LatencyLabel (*label)(const Scenario&);  // where its numbers come from, for a reader
+  Features has;
+  Lacks lacks = {};
+  Features needs = {};  // of the scheduler and the compat mode
   // Whether "auto" means this one instead of the first; nullptr: never.
   bool (*best)(const Scenario&) = nullptr;
   // The file of presets/ that it needs and that is not loaded; "": none. nullptr: it never needs

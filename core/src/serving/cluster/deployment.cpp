@@ -27,12 +27,9 @@ Issue OfPool(const Issue& issue, std::size_t number, const PoolSpec& pool) {
 std::int64_t MaxModelLenOf(const Pool& pool) {
   const Scenario& s = pool.scenario;
   EngineSpec limits = s.engine;
-  std::int64_t room = 0;
-  if (pool.HasBatchScheduler()) {
-    const SchedulerEntry& entry = FindScheduler(s.scheduler.policy);
-    limits.enable_chunked_prefill = !entry.whole_prompts;
-    if (entry.keeps_room != nullptr) room = entry.keeps_room(s.engine);
-  }
+  const SchedulerEntry& entry = FindScheduler(s.scheduler.policy);
+  if (!entry.obeys_chunked_prefill) limits.enable_chunked_prefill = !entry.whole_prompts;
+  const std::int64_t room = entry.keeps_room == nullptr ? 0 : entry.keeps_room(s.engine);
   return EffectiveMaxModelLen(limits, s.model.max_position_embeddings, pool.cost.usable_blocks,
                               pool.cost.windows) -
          room;
@@ -103,14 +100,14 @@ void AddLabel(const LatencyLabel& label, LatencyLabel& all) {
 
 }  // namespace
 
-bool Deployment::HasBatchScheduler() const {
-  return std::any_of(pools.begin(), pools.end(),
-                     [](const Pool& p) { return p.HasBatchScheduler(); });
+bool Deployment::AllHave(Feature feature) const {
+  return std::all_of(pools.begin(), pools.end(), [feature](const Pool& p) {
+    return FindScheduler(p.scenario.scheduler.policy).has.Has(feature);
+  });
 }
 
 void Deployment::SetUpSchedulers(const RequestTable& requests) {
   for (Pool& pool : pools) {
-    if (!pool.HasBatchScheduler()) continue;
     pool.setup = MakeSchedulerSetup(pool.scenario, pool.cost, max_model_len, requests);
     pool.setup->limits.decodes = pool.spec().role == PoolRole::kDecode;
     pool.block_bytes = BlockBytes(pool.cost, pool.setup->limits.block_size);

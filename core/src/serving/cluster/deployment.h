@@ -24,12 +24,11 @@ struct Pool {
   std::shared_ptr<const LatencyModel> latency;  // pure, so deployments may share it
   std::vector<PipelineStage> stages;            // empty: one, which `latency` prices
   std::vector<KvTier> kv_tiers;                 // none: nothing is offloaded
-  std::unique_ptr<SchedulerSetup> setup;        // nullptr: vLLM's scheduler, or not set up yet
+  std::unique_ptr<SchedulerSetup> setup;        // nullptr: not set up yet
   // Of a KV block as its scheduler counts them, on all GPUs of a replica together.
   std::int64_t block_bytes = 0;
 
-  const PoolSpec& spec() const { return scenario.cluster.pools[0]; }
-  bool HasBatchScheduler() const { return scenario.scheduler.policy != "vllm"; }
+  const PoolSpec& spec() const { return scenario.cluster.pool(); }
 };
 
 struct Deployment {
@@ -37,8 +36,8 @@ struct Deployment {
   std::int64_t max_model_len = INT64_MAX;  // so that any replica can serve any request
   LatencyLabel label;  // of each pool by its own GPU, engine and step times, each text once
 
-  bool HasBatchScheduler() const;
-  // Those that are not vLLM's, which are told the longest output of the workload.
+  bool AllHave(Feature feature) const;  // of the pools' schedulers
+  // Once the requests are known: some are told the longest output of them.
   void SetUpSchedulers(const RequestTable& requests);
 };
 

@@ -25,6 +25,7 @@ Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(
       Node& node = *nodes_.back();
       node.replica = MakeReplica({.engine = each.engine,
                                   .scheduler = each.scheduler,
+                                  .setup = each.setup,
                                   .pool_blocks = each.pool_blocks,
                                   .max_model_len = each.max_model_len,
                                   .requests = each.requests,
@@ -39,7 +40,6 @@ Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(
                                   .number = number,
                                   .one_of_many = true,
                                   .stages = each.stages,
-                                  .setup = each.setup,
                                   .role = each.role,
                                   .first_token_from_decode = each.first_token_from_decode,
                                   .seed = each.seed,
@@ -53,13 +53,11 @@ std::vector<Gateway::Member> Fleet::Members(PoolRole role) const {
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     const ReplicaInput& each = pools_[nodes_[i]->pool].each;
     if (each.role != role) continue;
-    const bool caches_prefixes = each.setup == nullptr ? each.engine.enable_prefix_caching
-                                                       : each.setup->limits.caches_prefixes;
     members.push_back({.replica = nodes_[i]->replica.get(),
                        .number = static_cast<std::int32_t>(i),
                        .block_size = each.engine.block_size,
                        .blocks = each.pool_blocks - 1,
-                       .caches_prefixes = caches_prefixes,
+                       .caches_prefixes = each.setup.limits.caches_prefixes,
                        .seats = each.engine.max_num_seqs});
   }
   return members;

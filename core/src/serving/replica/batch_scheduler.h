@@ -13,6 +13,7 @@
 #include "metrics/causes.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
+#include "serving/features.h"
 #include "serving/kv/kv_cache.h"
 #include "serving/replica/wait_queue.h"
 
@@ -21,8 +22,9 @@ namespace servecast {
 class QueuePolicy;
 class Replica;
 class Scheduler;
-// Require: the replica's input has a setup. The first has the batches of a BatchScheduler.
+// The first has the batches of a BatchScheduler.
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica& replica);
+std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica);
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica& replica);
 
 // A request on a replica. The first output token comes from the prefill's last pass, so `processed`
@@ -263,24 +265,44 @@ inline constexpr std::unique_ptr<BatchScheduler> (*kMakes)() =
     [] { return std::unique_ptr<BatchScheduler>(std::make_unique<Rules>()); };
 #endif
 
+// What all of these have, and why they lack the rest.
+inline constexpr Features kBatchesHave = {Feature::kRoles, Feature::kTimeouts,   Feature::kOrders,
+                                          Feature::kVidur, Feature::kPriorities, Feature::kStages};
+inline constexpr Lack kBatchesLack[] = {
+    {Feature::kVidur, "Vidur has none such"},
+    {Feature::kDrafts, "it knows no drafts"},
+    {Feature::kAdapters, "it knows no seats of adapters"},
+    {Feature::kQueueCaps, "only vLLM's server has such caps"},
+    {Feature::kStages, "it looks at all requests between two batches"},
+    {Feature::kWholePrompts, "it always splits prompts"},
+    {Feature::kTiers, "none of its batches waits for loads"},
+    {Feature::kMoreStagesThanSeats, "each stage works on a batch of its own"},
+    {Feature::kHostOverlap, "it is synchronous"},
+    {Feature::kVictims, "it preempts no request"},
+    {Feature::kPreemptionMean, "it keeps no average of preemptions"},
+};
+
 struct SchedulerEntry {
   std::string_view name, help;
+  Features has;
+  Lacks lacks = kBatchesLack;
   std::unique_ptr<BatchScheduler> (*make)();  // nullptr: `machine` needs none
   // A prompt is computed in pieces; or at once, and none may have more than max_num_batched_tokens,
   // or it is dropped; or, of neither, at once whatever its length.
   bool splits_prompts = false;
   bool whole_prompts = false;
-  bool counts_tokens = false;  // of KV cache, instead of blocks
+  bool obeys_chunked_prefill = false;  // pieces with engine.enable_chunked_prefill, else whole
+  bool counts_tokens = false;          // of KV cache, instead of blocks
   // Why it keeps nothing of requests that others could find; empty: it caches prefixes.
   std::string_view no_prefix_caching = {};
   bool preempts = false;  // when blocks run short; else it never does
+  bool as_vllm = false;   // steps by vLLM V1's rules, on which closed forms rely
   bool overlaps = false;  // with async_scheduling: forms a batch while one computes
   // Of the longest sequence, tokens that it never makes; nullptr: none.
   std::int64_t (*keeps_room)(const EngineSpec& engine) = nullptr;
-  bool own_cache = false;      // of prefixes; the replica's blocks are then a mere number
-  std::string_view departure;  // how its batches differ from those of vLLM
-  // What it does not go with in a scenario of one pool, beside what none of them does (see
-  // RefuseForBatchScheduler); nullptr: nothing.
+  bool own_cache = false;           // of prefixes; the replica's blocks are then a mere number
+  std::string_view departure = {};  // how its batches differ from those of vLLM
+  // What else it refuses in a scenario of one pool; nullptr: nothing.
   void (*refuse)(const Scenario& scenario, Issues& issues) = nullptr;
   std::unique_ptr<Scheduler> (*machine)(Replica&) = MakeJobScheduler;
 };

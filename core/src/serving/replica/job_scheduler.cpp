@@ -23,7 +23,7 @@ JobScheduler::JobScheduler(Replica& replica)
     : Scheduler({.forms_between = true, .shared_to_first = true}),
       replica_(replica),
       in_(replica.input()),
-      setup_(*in_.setup),
+      setup_(in_.setup),
       rules_(setup_.entry->make()),
       job_of_(JobsOf(in_)),
       state_(setup_.limits, replica.kv(), replica.policy(), {in_.results.state, job_of_}),

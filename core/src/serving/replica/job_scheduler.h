@@ -30,7 +30,6 @@ namespace servecast {
 
 class JobScheduler final : public Scheduler {
  public:
-  // Requires: the replica's input has a setup.
   explicit JobScheduler(Replica& replica);
 
   void Enqueue(RequestId request) override;

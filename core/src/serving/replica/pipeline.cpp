@@ -10,7 +10,7 @@ namespace servecast {
 
 std::vector<PipelineStage> MakeStages(const Scenario& s, const LatencyEntry& entry) {
   std::vector<PipelineStage> stages;
-  const std::int64_t count = s.cluster.pools[0].pipeline_parallel;
+  const std::int64_t count = s.cluster.pool().pipeline_parallel;
   for (std::int64_t i = 0; i < count; ++i) {
     const Scenario part = StageScenario(s, i);
     ModelCost cost = WorkOf(part);

@@ -26,32 +26,20 @@
 namespace servecast {
 namespace {
 
-std::size_t StepsInFlight(const ReplicaInput& in) {
-  if (in.setup != nullptr) return static_cast<std::size_t>(in.setup->limits.stages);
-  if (in.stages != nullptr) return in.stages->size();
-  return in.engine.async_scheduling ? 2 : 1;
-}
-
 // By Vidur's faults there may be more than max_num_seqs.
-std::int64_t SeatsOf(const ReplicaInput& in) {
-  if (in.setup == nullptr) return in.engine.max_num_seqs;
-  return in.setup->limits.as_vidur ? INT64_MAX : in.setup->limits.max_num_seqs;
+std::int64_t SeatsOf(const SchedulerLimits& limits) {
+  return limits.as_vidur ? INT64_MAX : limits.max_num_seqs;
 }
 
 KvCache::Options CacheOptions(const ReplicaInput& in) {
-  KvCache::Options options{in.pool_blocks - 1,
-                           in.engine.block_size,
-                           in.engine.enable_prefix_caching,
-                           in.engine.free_contentless_first,
-                           in.engine.kv_offload.threshold,
-                           in.one_of_many,
-                           in.windows};
-  if (in.setup != nullptr) {
-    options.usable_blocks = in.setup->limits.blocks;
-    options.block_size = in.setup->limits.block_size;
-    options.prefix_caching = in.setup->limits.caches_prefixes && !in.setup->entry->own_cache;
-  }
-  return options;
+  const SchedulerLimits& limits = in.setup.limits;
+  return {limits.blocks,
+          limits.block_size,
+          limits.caches_prefixes && !in.setup.entry->own_cache,
+          in.engine.free_contentless_first,
+          in.engine.kv_offload.threshold,
+          in.one_of_many,
+          in.windows};
 }
 
 }  // namespace
@@ -73,21 +61,21 @@ Replica::Replica(const ReplicaInput& input)
     : in_(input),
       policy_(input.scheduler, input.requests),
       kv_(CacheOptions(input), input.requests, input.kv_tiers),
-      seats_(SeatsOf(input)),
-      report_block_(input.setup == nullptr ? 1 : input.setup->report_block),
+      seats_(SeatsOf(input.setup.limits)),
+      report_block_(input.setup.report_block),
       token_delay_(input.latency.OutputTokenDelay()),
       delivery_delay_(input.latency.DeliveryDelay()),
       stalls_(input.latency.Stalls(), input.seed, input.number),
       preemption_weight_(input.latency.PreemptionWeight()),
       prices_transfers_(input.latency.PricesTransfers()),
       delay_by_cache_(input.latency.DelayByCache()),
-      depth_(StepsInFlight(input)),
+      depth_(static_cast<std::size_t>(input.setup.limits.stages)),
       steps_(depth_),
       caps_(MakeQueueCaps(input.engine, input.requests)) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
   for (std::size_t i = 0; i < depth_; ++i) steps_[i].place = i;
-  scheduler_ = in_.setup != nullptr ? in_.setup->entry->machine(*this) : MakeVllmScheduler(*this);
+  scheduler_ = in_.setup.entry->machine(*this);
 }
 
 // ---- The loop ------------------------------------------------------------------------------
@@ -566,10 +554,7 @@ KvOffloadReport Replica::kv_offload() const {
   return report;
 }
 
-std::vector<std::string_view> Replica::departures() const {
-  if (in_.setup == nullptr) return {};
-  return in_.setup->departures;
-}
+std::vector<std::string_view> Replica::departures() const { return in_.setup.departures; }
 
 void Replica::ObserveSchedule(StepRecord& record) {
   record.replica = in_.number;

@@ -47,6 +47,7 @@ class QueueCaps;
 struct ReplicaInput {
   const EngineSpec& engine;
   const SchedulerSpec& scheduler;
+  const SchedulerSetup& setup;
   std::int64_t pool_blocks = 0;    // vLLM's pool: one of them is never used
   std::int64_t max_model_len = 0;  // effective: see EffectiveMaxModelLen
   const RequestTable& requests;
@@ -63,8 +64,6 @@ struct ReplicaInput {
   // Those of a pipeline, which then price the steps; nullptr: one stage, which `latency` prices.
   // Not together with async scheduling or KV tiers.
   const std::vector<PipelineStage>* stages = nullptr;
-  // Another scheduler than vLLM's; then the latency model's delays do not depend on load.
-  const SchedulerSetup* setup = nullptr;
   // Prefill: requests end here with their first token, which no client gets if the decode side
   // sends it. Decode: a request that was prefilled elsewhere has its KV sent. By requests'
   // HandOver; see the inbox's events. With them: no KV tiers, no garbage collection.

@@ -163,7 +163,4 @@ class Scheduler {
   Habits habits_;
 };
 
-// Requires: the replica's input has no setup of another scheduler, whose entry makes it.
-std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica);
-
 }  // namespace servecast

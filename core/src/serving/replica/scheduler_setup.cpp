@@ -14,7 +14,7 @@ SchedulerLimits LimitsOf(const Scenario& s, const ModelCost& cost, const Schedul
   const std::int64_t unit = entry.counts_tokens ? e.block_size : 1;
   SchedulerLimits limits;
   limits.max_num_seqs = e.max_num_seqs;
-  limits.stages = s.cluster.pools[0].pipeline_parallel;
+  limits.stages = s.cluster.pool().pipeline_parallel;
   if (entry.overlaps && e.async_scheduling) limits.stages = 2;
   limits.max_num_batched_tokens = e.max_num_batched_tokens;
   limits.block_size = e.block_size / unit;
@@ -36,7 +36,7 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEnt
   const EngineSpec& e = s.engine;
   const bool vidur = e.compat == Compat::kVidur;
   const std::pair<bool, std::string_view> all[] = {
-      {true, entry.departure},
+      {!entry.departure.empty(), entry.departure},
       {e.enable_prefix_caching && vidur, "prefix caching: none, as Vidur has none"},
       {e.enable_prefix_caching && !vidur && !entry.no_prefix_caching.empty(),
        entry.no_prefix_caching},
@@ -62,45 +62,6 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEnt
 }
 
 }  // namespace
-
-void RefuseForBatchScheduler(const Scenario& s, Issues& issues) {
-  const EngineSpec& e = s.engine;
-  const SchedulerEntry& entry = FindScheduler(s.scheduler.policy);
-  const bool vidur = e.compat == Compat::kVidur;
-  const struct {
-    bool broken;
-    const char *path, *message;
-  } rules[] = {
-      {IsBlis(e.compat), "/scheduler/policy",
-       "found %, allowed \"vllm\" with BLIS's rules in engine.compat"},
-      {s.cluster.pools[0].pipeline_parallel > e.max_num_seqs, "/cluster/pools/0/pipeline_parallel",
-       "found %, allowed up to max_num_seqs: each works on a batch of its own"},
-      {e.kv_offload.On(), "/engine/kv_offload",
-       "found %, allowed none with this scheduler.policy: none of its batches waits for loads"},
-      {e.long_prefill_token_threshold > 0, "/engine/long_prefill_token_threshold",
-       "found %, allowed 0 with this scheduler.policy"},
-      {e.admission_reserve > 0, "/engine/admission_reserve",
-       "found %, allowed 0 with this scheduler.policy"},
-      {e.gc_pass_us > 0, "/engine/gc_pass_us", "found %, allowed 0 with this scheduler.policy"},
-      {e.overlap_scheduling, "/engine/overlap_scheduling",
-       "found true, allowed false with this scheduler.policy: it is synchronous"},
-      {vidur && s.scheduler.order != "fcfs", "/scheduler/order",
-       "found %, allowed \"fcfs\" with compat \"vidur\": its queues know no other"},
-      {vidur && s.scheduler.priority != "class", "/scheduler/priority",
-       "found %, allowed \"class\", which it ignores, with compat \"vidur\""},
-      {s.scheduler.preemption != "auto" && !entry.preempts, "/scheduler/preemption",
-       "found %, allowed \"auto\" with this scheduler.policy: it preempts no request"},
-      {vidur && s.scheduler.preemption == "priority" && entry.preempts, "/scheduler/preemption",
-       "found %, allowed \"auto\" and \"tail\" with compat \"vidur\": the last to arrive yields"},
-      {s.latency.backend == "physics", "/latency/backend",
-       "found \"physics\", allowed with scheduler.policy \"vllm\" only: this one keeps no average "
-       "of preemptions"},
-  };
-  for (const auto& rule : rules) {
-    if (rule.broken) issues.push_back({rule.path, rule.message});
-  }
-  if (entry.refuse != nullptr) entry.refuse(s, issues);
-}
 
 std::unique_ptr<SchedulerSetup> MakeSchedulerSetup(const Scenario& scenario, const ModelCost& cost,
                                                    std::int64_t max_model_len,

@@ -1,4 +1,4 @@
-// What a replica's other scheduler than vLLM's is told of a scenario, and what it does not go with.
+// What a replica's scheduler is told of a scenario.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,9 @@ struct SchedulerSetup {
   std::vector<std::string_view> departures;
 };
 
-// Of a scenario whose scheduler.policy is not vllm.
+// Requires: `scenario` has one pool.
 std::unique_ptr<SchedulerSetup> MakeSchedulerSetup(const Scenario& scenario, const ModelCost& cost,
                                                    std::int64_t max_model_len,
                                                    const RequestTable& requests);
-
-// What such a scenario, with one pool, has that none of these schedulers goes with, and what its
-// own does not.
-void RefuseForBatchScheduler(const Scenario& scenario, Issues& issues);
 
 }  // namespace servecast

@@ -39,7 +39,6 @@ namespace servecast {
 
 class SglangScheduler final : public Scheduler {
  public:
-  // Requires: the replica's input has a setup.
   explicit SglangScheduler(Replica& replica);
 
   void Enqueue(RequestId request) override;

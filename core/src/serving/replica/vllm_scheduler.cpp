@@ -5,6 +5,8 @@
 #include <cmath>
 #include <utility>
 
+#include "serving/replica/batch_scheduler.h"
+
 namespace servecast {
 
 std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica) {

@@ -1,0 +1,267 @@
+#include "io/feature_checks.h"
+
+#include <algorithm>
+#include <string>
+
+#include "base/text.h"
+#include "serving/policy.h"
+#include "serving/replica/batch_scheduler.h"
+
+namespace servecast {
+namespace features {  // others of this folder have constants of the same names
+namespace {
+
+using enum Feature;
+
+using S = const Scenario&;
+
+constexpr unsigned kRules = kOfScheduler | kOfCompat, kAll = kRules | kOfLatency;
+constexpr std::string_view kBackend = "/latency/backend";
+
+// The first class with time-outs, by number; as many as there are: none.
+std::size_t FirstWithTimeout(const Scenario& s) {
+  const std::vector<ClassSpec>& classes = s.workload.classes;
+  std::size_t i = 0;
+  while (i < classes.size() && !classes[i].timeout_s) ++i;
+  return i;
+}
+
+bool WeighsLoad(const Scenario& s) {
+  constexpr std::string_view kSimple[] = {"round_robin", "random", "least_outstanding"};
+  return std::find(std::begin(kSimple), std::end(kSimple), s.cluster.router) == std::end(kSimple);
+}
+
+// nullptr: auto, which takes one that has what is asked.
+const LatencyEntry* LatencyOf(const Scenario& s) {
+  return s.latency.backend == "auto" ? nullptr : &FindLatencyModel(s.latency.backend);
+}
+
+template <Feature feature>
+bool LatencyNeeds(const Scenario& s) {
+  const LatencyEntry* entry = LatencyOf(s);
+  return entry != nullptr && entry->needs.Has(feature);
+}
+
+const SchedulerEntry& SchedulerOf(const Scenario& s) { return FindScheduler(s.scheduler.policy); }
+
+constexpr FeatureRow kRows[] = {
+    {kVidur, kOfScheduler, [](S s) { return s.engine.compat == Compat::kVidur; }, "/engine/compat",
+     "\"none\"", "with engine.compat \"vidur\"", true},
+    {kBlis, kOfScheduler, [](S s) { return IsBlis(s.engine.compat); }, "/engine/compat", "\"none\"",
+     "with BLIS's rules in engine.compat", true},
+    {kStages, kRules, [](S s) { return s.cluster.pool().pipeline_parallel > 1; },
+     "/cluster/pools/0/pipeline_parallel", "1", "with pipeline_parallel above 1"},
+    {kMoreStagesThanSeats, kOfScheduler,
+     [](S s) { return s.cluster.pool().pipeline_parallel > s.engine.max_num_seqs; },
+     "/cluster/pools/0/pipeline_parallel", "up to max_num_seqs", "with fewer seats than stages"},
+    {kRoles, kRules, [](S s) { return s.cluster.pool().role != PoolRole::kMixed; },
+     "/cluster/pools/0/role", "\"mixed\"", "in a pool for prefill or decode"},
+    {kReplicas, kOfCompat, [](S s) { return s.cluster.Replicas() > 1; },
+     "/cluster/pools/0/replicas", "1", "with several replicas"},
+    {kExpertReplicas, kOfCompat | kOfLatency,
+     [](S s) { return s.cluster.pool().attention_data_parallel > 1; },
+     "/cluster/pools/0/attention_data_parallel", "1", "with attention_data_parallel above 1"},
+    {kLoadRouters, kOfCompat, WeighsLoad, "/cluster/router/policy",
+     "round_robin, random and least_outstanding", "with such a router"},
+    {kTimeouts, kRules, [](S s) { return FirstWithTimeout(s) < s.workload.classes.size(); },
+     "/workload/classes/*/timeout_s", "none", "with time-outs"},
+    {kClosedLoop, kOfCompat,
+     [](S s) { return s.workload.arrivals.process == ArrivalProcess::kClosedLoop; },
+     "/workload/arrivals/process", "any other", "in a closed loop"},
+    {kOrders, kRules, [](S s) { return s.scheduler.order != "fcfs"; }, "/scheduler/order",
+     "\"fcfs\"", "with scheduler.order"},
+    {kPriorities, kRules, [](S s) { return s.scheduler.priority != "class"; },
+     "/scheduler/priority", "\"class\"", "with scheduler.priority"},
+    {kVictims, kOfScheduler, [](S s) { return s.scheduler.preemption != "auto"; },
+     "/scheduler/preemption", "\"auto\"", "with scheduler.preemption"},
+    {kVictimByPriority, kOfCompat, [](S s) { return s.scheduler.preemption == "priority"; },
+     "/scheduler/preemption", "\"auto\" and \"tail\"", "with scheduler.preemption \"priority\""},
+    {kDrafts, kAll, [](S s) { return s.engine.speculative.On(); }, "/engine/speculative/method",
+     "\"none\"", "with speculative decoding"},
+    {kAdapters, kAll, [](S s) { return s.engine.max_loras > 0; }, "/engine/max_loras", "0",
+     "with max_loras above 0"},
+    {kQueueCaps, kRules, [](S s) { return s.engine.max_num_queued_reqs.has_value(); },
+     "/engine/max_num_queued_reqs", "none", "with max_num_queued_reqs"},
+    {kQueueCaps, kRules, [](S s) { return s.engine.max_num_queued_tokens.has_value(); },
+     "/engine/max_num_queued_tokens", "none", "with max_num_queued_tokens"},
+    {kTiers, kOfScheduler, [](S s) { return s.engine.kv_offload.On(); }, "/engine/kv_offload",
+     "none", "with kv_offload"},
+    {kDisk, kOfCompat, [](S s) { return s.engine.kv_offload.disk_gib > 0; },
+     "/engine/kv_offload/disk_gib", "0", "with a disk behind the cache"},
+    {kLongPrefills, kOfScheduler, [](S s) { return s.engine.long_prefill_token_threshold > 0; },
+     "/engine/long_prefill_token_threshold", "0", "with long_prefill_token_threshold above 0"},
+    {kReserve, kOfScheduler, [](S s) { return s.engine.admission_reserve > 0; },
+     "/engine/admission_reserve", "0", "with admission_reserve above 0"},
+    {kGarbage, kOfScheduler, [](S s) { return s.engine.gc_pass_us > 0; }, "/engine/gc_pass_us", "0",
+     "with gc_pass_us above 0"},
+    {kHostOverlap, kRules, [](S s) { return s.engine.overlap_scheduling; },
+     "/engine/overlap_scheduling", "false", "with overlap_scheduling"},
+    {kWholePrompts, kOfScheduler, [](S s) { return !s.engine.enable_chunked_prefill; },
+     "/engine/enable_chunked_prefill", "true", "without enable_chunked_prefill"},
+    {kExpertParallel, kOfLatency, [](S s) { return s.engine.enable_expert_parallel; },
+     "/engine/enable_expert_parallel", "false", "with enable_expert_parallel"},
+    {kFloat32, kOfCompat | kOfLatency, [](S s) { return s.model.torch_dtype == DType::kFloat32; },
+     "/model/torch_dtype", "16 bits only", "with model.torch_dtype \"float32\""},
+    {kQuantized, kOfLatency, [](S s) { return s.model.quantization != Quantization::kNone; },
+     "/model/quantization", "\"none\"", "with model.quantization"},
+    {kCacheDtype, kOfLatency, [](S s) { return s.engine.kv_cache_dtype != KvCacheDType::kAuto; },
+     "/engine/kv_cache_dtype", "\"auto\"", "with kv_cache_dtype"},
+    {kLatentAttention, kOfLatency, [](S s) { return s.model.kv_lora_rank > 0; },
+     "/model/kv_lora_rank", "0", "of a model with latent attention"},
+    {kSharedExperts, kOfLatency, [](S s) { return s.model.shared_expert_intermediate_size > 0; },
+     "/model/shared_expert_intermediate_size", "0", "of a model with shared experts"},
+    {kDenseLayers, kOfLatency, [](S s) { return s.model.num_dense_layers > 0; },
+     "/model/num_dense_layers", "0", "of a model with dense layers among experts"},
+    {kPreemptionMean, kRules, LatencyNeeds<kPreemptionMean>, kBackend, "any other", ""},
+    {kBlisPrices, kOfCompat, LatencyNeeds<kBlisPrices>, kBackend, "any other", ""},
+    // What only pairs ask.
+    {kAsync, 0, [](S s) { return s.engine.async_scheduling && SchedulerOf(s).overlaps; },
+     "/engine/async_scheduling", "false", "with async_scheduling"},
+    {kSync, 0, [](S s) { return !s.engine.async_scheduling; }, "/engine/async_scheduling", "true",
+     "without async_scheduling"},
+    {kCapturedGraphs, 0, [](S s) { return s.engine.cuda_graphs == CudaGraphs::kCaptured; },
+     "/engine/cuda_graphs", "\"implied\" and \"eager\"", "with captured CUDA graphs"},
+    {kNgram, 0, [](S s) { return s.engine.speculative.method == DraftMethod::kNgram; },
+     "/engine/speculative/method", "any other", "with speculative.method \"ngram\""},
+    {kExperts, 0, [](S s) { return s.model.num_local_experts > 0; }, "/model/num_local_experts",
+     "0", "of a model with experts"},
+    {kDense, 0, [](S s) { return s.model.num_local_experts == 0; }, "/model/num_local_experts",
+     "from 1 up", "of a model without experts"},
+    {kNoPrefixCache, 0, [](S s) { return !s.engine.enable_prefix_caching; },
+     "/engine/enable_prefix_caching", "true", "without enable_prefix_caching"},
+};
+
+constexpr FeaturePair kPairs[] = {
+    {kAsync, kStages,
+     "its rules for several stages are not modelled, and as many batches as stages are in flight "
+     "without it"},
+    {kTiers, kStages, "loads for several stages are not modelled"},
+    {kDrafts, kStages, "drafts in several stages are not modelled"},
+    {kAdapters, kStages, "adapters in several stages are not modelled"},
+    {kExpertReplicas, kStages, ""},
+    {kExpertReplicas, kDense, ""},
+    {kExpertParallel, kDense, ""},
+    {kTiers, kRoles, "loads from them beside transfers between replicas are not modelled"},
+    {kGarbage, kRoles, "blocks that a transfer frees are free at once"},
+    {kDrafts, kRoles, "drafts across a hand-over are not modelled"},
+    {kAdapters, kRoles, "adapters across a hand-over are not modelled"},
+    {kTiers, kDrafts, "its drafts and loads from slower memory are not modelled together"},
+    {kCapturedGraphs, kDrafts, "graphs of several tokens a request are not modelled"},
+    {kHostOverlap, kDrafts, ""},
+    {kAsync, kNgram, "as in vLLM, the host finds drafts when a step has ended"},
+    {kAdapters, kExperts, "what their adapters cost is not modelled"},
+    {kAdapters, kLatentAttention, "what their adapters cost is not modelled"},
+    {kCapturedGraphs, kAdapters, "graphs of steps with adapters are not modelled"},
+    {kHostOverlap, kAdapters, ""},
+    {kQueueCaps, kClosedLoop, "a client that is turned away would ask again at once"},
+    {kQueueCaps, kReplicas, "whom one turns away a router would send to another"},
+    {kTiers, kNoPrefixCache, "they keep what the prefix cache overwrites"},
+    {kHostOverlap, kSync,
+     "host work for a step can run beside the step before it only if that step is formed so early"},
+    {kFloat32, kQuantized, ""},
+};
+
+std::string Behind(std::string_view why) { return why.empty() ? "" : Format(": {}", why); }
+
+std::string_view WhyNot(Lacks lacks, Feature feature) {
+  for (const Lack& lack : lacks) {
+    if (lack.feature == feature) return lack.why;
+  }
+  return "";
+}
+
+class FeatureChecks {
+ public:
+  FeatureChecks(const Scenario& scenario, Issues& issues) : s_(scenario), issues_(issues) {}
+
+  void Check() {
+    Features asked, refused;
+    for (const FeatureRow& row : kRows) {
+      if (!row.asks(s_)) continue;
+      asked.Add(row.feature);
+      if (!OwnersHave(row)) refused.Add(row.feature);
+    }
+    for (const FeaturePair& pair : kPairs) {
+      const bool both = asked.Has(pair.refused) && asked.Has(pair.beside);
+      if (both && !refused.Has(pair.refused) && !refused.Has(pair.beside)) RefusePair(pair);
+    }
+  }
+
+ private:
+  bool OwnersHave(const FeatureRow& row) {
+    bool all = true;
+    const SchedulerEntry& scheduler = SchedulerOf(s_);
+    if ((row.owners & kOfScheduler) != 0 && !scheduler.has.Has(row.feature)) {
+      all = false;
+      const std::string_view why = WhyNot(scheduler.lacks, row.feature);
+      if (row.at_owner) {
+        Add("/scheduler/policy", NamesWith(Schedulers(), row.feature), row.words, why);
+      } else {
+        Add(std::string(row.path), row.allowed,
+            Format("with scheduler.policy \"{}\"", scheduler.name), why);
+      }
+    }
+    const CompatEntry& compat = FindCompat(s_.engine.compat);
+    if ((row.owners & kOfCompat) != 0 && !compat.has.Has(row.feature)) {
+      all = false;
+      Add(std::string(row.path), row.allowed, Format("with engine.compat \"{}\"", compat.name),
+          WhyNot(compat.lacks, row.feature));
+    }
+    const LatencyEntry* latency = LatencyOf(s_);
+    if ((row.owners & kOfLatency) != 0 && latency != nullptr && !latency->has.Has(row.feature)) {
+      all = false;
+      Add(std::string(kBackend), "auto, " + NamesWith(LatencyModels(), row.feature), row.words,
+          WhyNot(latency->lacks, row.feature));
+    }
+    return all;
+  }
+
+  void RefusePair(const FeaturePair& pair) {
+    const auto beside =
+        std::find_if(std::begin(kRows), std::end(kRows),
+                     [&](const FeatureRow& row) { return row.feature == pair.beside; });
+    for (const FeatureRow& row : kRows) {
+      if (row.feature != pair.refused || !row.asks(s_)) continue;
+      Add(std::string(row.path), row.allowed, beside->words, pair.why);
+    }
+  }
+
+  template <class Entries>
+  static std::string NamesWith(Entries entries, Feature feature) {
+    std::string names, last;
+    for (const auto& entry : entries) {
+      if (!entry.has.Has(feature)) continue;
+      if (!last.empty()) names += (names.empty() ? "" : ", ") + last;
+      last = entry.name;
+    }
+    return names.empty() ? last : names + " and " + last;
+  }
+
+  // One a path: what is allowed instead is the same.
+  void Add(std::string path, std::string_view allowed, std::string_view words,
+           std::string_view why) {
+    const std::size_t star = path.find('*');
+    if (star != std::string::npos) path.replace(star, 1, Format("{}", FirstWithTimeout(s_)));
+    const auto same = [&](const Issue& issue) { return issue.path == path; };
+    if (std::any_of(issues_.begin(), issues_.end(), same)) return;
+    issues_.push_back(
+        {std::string(path), Format("found %, allowed {} {}{}", allowed, words, Behind(why))});
+  }
+
+  const Scenario& s_;
+  Issues& issues_;
+};
+
+}  // namespace
+}  // namespace features
+
+std::span<const FeatureRow> FeatureRows() { return features::kRows; }
+std::span<const FeaturePair> FeaturePairs() { return features::kPairs; }
+
+void CheckFeatures(const Scenario& scenario, Issues& issues) {
+  features::FeatureChecks(scenario, issues).Check();
+  const SchedulerEntry& scheduler = FindScheduler(scenario.scheduler.policy);
+  if (scheduler.refuse != nullptr) scheduler.refuse(scenario, issues);
+}
+
+}  // namespace servecast
