@@ -28,7 +28,7 @@ constexpr std::int64_t kShortest = 3000;      // requests of a run whose length 
 constexpr std::int64_t kFewestBatched = 160;  // requests of a run that is cut into batches
 
 constexpr std::int64_t kSetUp = 1000;  // work of a run, for each replica, before it begins
-constexpr std::int64_t kTooMuch = 4;   // times the work that there may be, of a round
+constexpr std::int64_t kTooMuch = 2;   // times the work that there may be, of a round
 
 constexpr std::size_t kReliefRuns = 4;          // of each relief
 constexpr std::int64_t kReliefRequests = 2000;  // of each of them, at most as many as of a run
