@@ -457,7 +457,7 @@ TEST(DesignSearch, WhatAModelCannotHave_IsNamed) {
   };
   EXPECT_EQ(search.designs()[0].label, "TP 1, PP 1, no EP");
   EXPECT_EQ(search.designs()[7].label, "TP 64, PP 40, EP");
-  says(1, "with a mixture of experts only");
+  says(1, "of a model without experts");
   says(2, "allowed up to the model's 32 layers");
   says(4, "attention heads");
   EXPECT_EQ(search.Conclude().frontier, std::vector<std::int64_t>{0});

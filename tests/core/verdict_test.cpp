@@ -196,8 +196,7 @@ TEST(Verdict, TargetWithoutASample_IsMissedOnlyWhereSomeoneWaitedOrWasLost) {
   check({slow, at_once, first, "measure.horizon_s=0.001"}, VerdictState::kNotJudged, "Cannot tell");
   check({slow, at_once, first, "measure.horizon_s=0.5"}, VerdictState::kMisses, "got no token");
 
-  const std::string of_b =
-      R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":200,"class":"b"}])";
+  const std::string of_b = R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":200,"class":"b"}])";
   const auto classes = [](const char* b) {
     return std::string(R"(workload.classes=[{"name":"a","share":1},{"name":"b",)") + b + "}]";
   };

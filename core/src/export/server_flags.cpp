@@ -131,8 +131,7 @@ void AddScheduler(ExportJob& job, const EngineSpec& e, const SchedulerSpec& s, F
   } else if (s.order != "fcfs") {
     job.LeaveOut("scheduler.order = " + s.order, "vLLM's queue is fcfs or priority");
   }
-  if (!s.IsVllm())
-    job.LeaveOut("scheduler.policy = " + s.policy, "a server has its own scheduler");
+  if (!s.IsVllm()) job.LeaveOut("scheduler.policy = " + s.policy, "a server has its own scheduler");
   if (e.cuda_graphs == CudaGraphs::kEager) flags.Add("--enforce-eager");
   if (e.cuda_graphs == CudaGraphs::kCaptured) {
     job.LeaveOut("engine.cuda_graphs = captured", "servers capture graphs by themselves");
