@@ -1112,7 +1112,11 @@ class Driver {
   void PassTime(TimeNs to) {
     for (;;) {
       // Of one moment: by arrival and row, whoever sets out comes after that.
-      const bool sets_out = !arriving_.empty() && arriving_.begin()->time <= to &&
+      // At the end of a step after its outputs, whose clients' next turns may come before by their
+      // rows.
+      const bool waits_for_outputs = executing_ && !input_.latency.DelayByLoad();
+      const TimeNs last = waits_for_outputs ? to - 1 : to;
+      const bool sets_out = !arriving_.empty() && arriving_.begin()->time <= last &&
                             (coming_.empty() || !(*coming_.begin() < *arriving_.begin()));
       const bool enqueue = !sets_out && !coming_.empty() && coming_.begin()->time <= to;
       const TimeNs until = sets_out  ? arriving_.begin()->time
