@@ -2,16 +2,16 @@
 // as people ask, that is with the experiment. Nothing may crash, and no check of the report's sanity may fail. Prints
 // what failed, the five that took the most processor time and memory, and "N passed, N failed"; exit 1 when one failed.
 // Whether an answer takes too long is for the reader to say: no machine decides it.
-import { execFileSync, spawn, spawnSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { command } from '../command.mjs';
+import { ask } from './ask.mjs';
 import { makeDocument, repaired } from './generate.mjs';
 
 const [cases = 20_000, first = 1] = process.argv.slice(2).map(Number);
 const patienceMs = 600_000;
-const everyMs = 50;
 const ticksPerSecond = Number(execFileSync('getconf', ['CLK_TCK']));
 const temporary = mkdtempSync(join(tmpdir(), 'servecast-experiments-'));
 
@@ -36,30 +36,11 @@ function usedBy(pid) {
   }
 }
 
-/** {status, stdout, stderr, used} of the command; status "hang" when it did not end. */
-function run(words, input) {
-  return new Promise((resolve) => {
-    const child = spawn(command, words, { stdio: ['pipe', 'pipe', 'pipe'] });
-    const output = { stdout: '', stderr: '' };
-    let used = { seconds: 0, mib: 0 };
-    let hung = false;
-    const timer = setTimeout(() => {
-      hung = true;
-      child.kill('SIGKILL');
-    }, patienceMs);
-    const watch = setInterval(() => (used = usedBy(child.pid) ?? used), everyMs);
-    for (const stream of ['stdout', 'stderr']) {
-      child[stream].setEncoding('utf8');
-      child[stream].on('data', (text) => (output[stream] += text));
-    }
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(input);
-    child.on('close', (status, signal) => {
-      clearTimeout(timer);
-      clearInterval(watch);
-      resolve({ status: hung ? 'hang' : (status ?? signal), used, ...output });
-    });
-  });
+/** {status, stdout, stderr, used} of the command. */
+async function run(words, input) {
+  let used = { seconds: 0, mib: 0 };
+  const answer = await ask(words, input, patienceMs, (pid) => (used = usedBy(pid) ?? used));
+  return { ...answer, used };
 }
 
 /** What is wrong with an answer; "" when nothing. */

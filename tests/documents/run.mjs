@@ -4,14 +4,13 @@
 // difference with its seed, what was seen of everything, and "N passed, N failed"; exit 1 when one
 // failed. Documents that differ are written to build/documents; one alone: CASES 1 and its seed.
 // SERVECAST_MODULES: names of modules in build/wasm to compare, separated by commas.
-import { spawn } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { Worker } from 'node:worker_threads';
 import { isDeepStrictEqual } from 'node:util';
-import { command } from '../command.mjs';
+import { ask } from './ask.mjs';
 import { makeDocument } from './generate.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -25,28 +24,7 @@ const shownAtMost = 20;
 const temporary = mkdtempSync(join(tmpdir(), 'servecast-documents-'));
 const found = join(root, 'build/documents');
 
-/** {status, stdout, stderr}; status "hang" when it did not end. */
-function run(words, input) {
-  return new Promise((resolve) => {
-    const child = spawn(command, words, { stdio: ['pipe', 'pipe', 'pipe'] });
-    const output = { stdout: '', stderr: '' };
-    let hung = false;
-    const timer = setTimeout(() => {
-      hung = true;
-      child.kill('SIGKILL');
-    }, patienceMs);
-    for (const stream of ['stdout', 'stderr']) {
-      child[stream].setEncoding('utf8');
-      child[stream].on('data', (text) => (output[stream] += text));
-    }
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(input);
-    child.on('close', (status, signal) => {
-      clearTimeout(timer);
-      resolve({ status: hung ? 'hang' : (status ?? signal), ...output });
-    });
-  });
-}
+const run = (words, input) => ask(words, input, patienceMs);
 
 /** The modules' thread: one document at a time, started anew after a hang. */
 class Modules {
