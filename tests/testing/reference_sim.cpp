@@ -264,6 +264,7 @@ struct Sequence {
   TimeNs arrival = 0;
   TimeNs enqueue = 0;
   TimeNs gives_up = kNever;
+  bool gone = false;    // before the front end was done with it
   double priority = 0;  // what a victim is chosen by; lower is more urgent
   QueueKey queue_key;
   std::int64_t prompt = 0;
@@ -1019,16 +1020,23 @@ class Driver {
     return row < static_cast<std::int64_t>(requests_.pause.size()) &&
            requests_.pause[static_cast<std::size_t>(row)] >= 0;
   }
+  // The first session that waits for a client; none: the number of requests.
+  std::int64_t FirstThatWaits() const {
+    std::int64_t row = 0;
+    while (row < requests_.size() &&
+           (!Waits(row) || requests_.arrival[static_cast<std::size_t>(row)] >= 0)) {
+      ++row;
+    }
+    return row;
+  }
   // A client's session is over: the first session that still waits is its next one.
   void Freed(TimeNs when) {
-    for (std::int64_t row = 0; row < requests_.size(); ++row) {
-      const auto at = static_cast<std::size_t>(row);
-      if (!Waits(row) || requests_.arrival[at] >= 0) continue;
-      requests_.arrival[at] = when + requests_.pause[at];
-      ++scheduler_.Coverage().loop_starts;
-      Arrive(row);
-      return;
-    }
+    const std::int64_t row = FirstThatWaits();
+    if (row == requests_.size()) return;
+    const auto at = static_cast<std::size_t>(row);
+    requests_.arrival[at] = when + requests_.pause[at];
+    ++scheduler_.Coverage().loop_starts;
+    Arrive(row);
   }
   // `column[row]` after the arrival.
   TimeNs AfterArrival(const std::vector<TimeNs>& column, std::int64_t row) const {
@@ -1064,6 +1072,7 @@ class Driver {
     const auto [time, arrival, row] = *arriving_.begin();
     arriving_.erase(arriving_.begin());
     Sequence& sequence = *sequences_[static_cast<std::size_t>(row)];
+    if (sequence.gone) return Freed(sequence.gives_up);
     HostTimes times = input_.latency.TakeUpTimes(sequence.prompt);
     if (input_.latency.DelayByLoad()) times = {0, DelayFound(sequence)};
     sequence.enqueue = front_end_.Enter(arrival, times);
@@ -1075,8 +1084,9 @@ class Driver {
     }
     if (sequence.enqueue <= sequence.gives_up) {
       coming_.insert({sequence.enqueue, arrival, row});
-    } else {
-      Freed(sequence.gives_up);
+    } else if (!requests_.pause.empty()) {  // its client goes on when it gives up
+      sequence.gone = true;
+      arriving_.insert({sequence.gives_up, arrival, row});
     }
   }
 
@@ -1100,7 +1110,12 @@ class Driver {
     return load;
   }
 
-  TimeNs NextEvent() const {
+  TimeNs NextEvent() {
+    // Nothing happens when the last clients give up.
+    while (!arriving_.empty() && FirstThatWaits() == requests_.size() &&
+           sequences_[static_cast<std::size_t>(arriving_.begin()->row)]->gone) {
+      arriving_.erase(arriving_.begin());
+    }
     TimeNs next = kNever;
     for (const auto* events : {&arriving_, &coming_}) {
       if (!events->empty()) next = std::min(next, events->begin()->time);

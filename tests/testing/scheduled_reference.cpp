@@ -19,6 +19,7 @@ struct Request : ScheduledJob {
   std::int64_t flying_tokens = 0;  // of the batch that it is in
   bool flying = false, gave_up = false, enqueued = false;
   bool sent = false, taken_up = false;  // to the front end, by it
+  bool gone = false;  // its client, at a moment that is to come, before the front end was done
 };
 
 struct Member {
@@ -114,20 +115,27 @@ class Reference {
     all_[r].sent = Table().prompt_tokens[r] < rules_.max_model_len;
     return all_[r].sent;
   }
-  // The first arrival up to then that is not yet; false: there is none.
+  // The first up to then that arrives, or whose client gives up on the way; false: there is none.
   bool TakeUp(TimeNs until) {
+    const auto when = [this](std::size_t r) {
+      return std::pair(all_[r].gone ? OverUnserved(r) : Table().arrival[r], Table().arrival[r]);
+    };
     std::size_t first = all_.size();
     for (std::size_t r = 0; r < all_.size(); ++r) {
-      if (!all_[r].sent || all_[r].taken_up || Table().arrival[r] > until) continue;
-      if (first == all_.size() || Table().arrival[r] < Table().arrival[first]) first = r;
+      if (!all_[r].sent || (all_[r].taken_up && !all_[r].gone) || when(r).first > until) continue;
+      if (first == all_.size() || when(r) < when(first)) first = r;
     }
     if (first == all_.size()) return false;
     all_[first].taken_up = true;
+    if (std::exchange(all_[first].gone, false)) {
+      ClientFree(OverUnserved(first));
+      return true;
+    }
     const TimeNs arrival = Table().arrival[first];
     const HostTimes times = in_.latency->TakeUpTimes(Table().prompt_tokens[first]);
     const TimeNs enqueue = front_end_.Enter(arrival, times);
     if (enqueue - arrival > Patience(first)) {
-      ClientFree(OverUnserved(first));
+      all_[first].gone = true;
     } else {
       out_.results.enqueue[first] = enqueue;
     }

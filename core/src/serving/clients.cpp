@@ -20,7 +20,7 @@ Clients::Clients(RequestTable& requests, const LatencyModel& latency, std::int64
       results_(results),
       front_end_(servers) {
   const bool all_known = requests.think.empty() && requests.pause.empty();
-  if (!all_known || latency.DelayByLoad()) taken_up_.assign(requests.arrival.size(), 0);
+  if (!all_known || latency.DelayByLoad()) taken_up_.assign(requests.arrival.size(), kOnItsWay);
   SendAll();
 }
 
@@ -72,7 +72,11 @@ bool Clients::TakesUp(RequestId request, HostTimes times) {
 
 bool Clients::SendUnder(RequestId request, const EngineLoad& load) {
   const auto r = static_cast<std::size_t>(request);
-  taken_up_[r] = 1;
+  if (taken_up_[r] == kGivesUp) {
+    Free(OverUnserved(request));
+    return true;
+  }
+  taken_up_[r] = kTakenUp;
   const std::int64_t prompt = requests_.prompt_tokens[r];
   if (latency_.DelayByLoad()) {
     // What is known of the load at an arrival may come after what happens later, so whoever gives
@@ -82,36 +86,22 @@ bool Clients::SendUnder(RequestId request, const EngineLoad& load) {
     const TimeNs enqueue = front_end_.Enter(arrival, {0, latency_.DelayUnder(prompt, load)});
     const TimeNs patience = requests_.timeout.empty() ? kNever : requests_.timeout[r];
     results_.enqueue[r] = arrival + std::min(enqueue - arrival, patience);
-    SendLater(request);
+    queue_.Push(WhenOf(request));
   } else if (TakesUp(request, latency_.TakeUpTimes(prompt))) {
-    SendLater(request);
-  } else {
-    Free(OverUnserved(request));
+    queue_.Push(WhenOf(request));
+  } else if (InLoop()) {
+    taken_up_[r] = kGivesUp;
+    front_.Push({OverUnserved(request), requests_.arrival[r], request});
   }
   return true;
 }
 
-// False when the next one is already.
-bool Clients::TakeUpFirst() {
-  const RequestId request = Next();
-  if (taken_up_[static_cast<std::size_t>(request)] != 0) return false;
-  return SendUnder(TakeNext(), {});
-}
-
-bool Clients::TurnIsNext() const {
-  if (next_turns_.empty()) return false;
-  return arrived_ == order_.size() || Later(WhenOf(order_[arrived_]), next_turns_.front());
+RequestId Clients::TakeAtFront() {
+  return Later(InOrder(), front_.Top()) ? front_.Pop() : order_[arrived_++];
 }
 
 RequestId Clients::TakeNext() {
-  const RequestId request = Next();
-  if (!TurnIsNext()) {
-    ++arrived_;
-    return request;
-  }
-  std::pop_heap(next_turns_.begin(), next_turns_.end(), Later);
-  next_turns_.pop_back();
-  return request;
+  return Later(FirstAtFront(), queue_.Top()) ? queue_.Pop() : TakeAtFront();
 }
 
 void Clients::Answered(RequestId request) {
@@ -122,17 +112,11 @@ void Clients::Answered(RequestId request) {
   requests_.arrival[n] =
       static_cast<TimeNs>(std::min(WideInt{completion} + requests_.think[n], WideInt{kClockEnd}));
   if (!Send(next)) return Free(OverUnserved(next));
-  SendLater(next);
+  front_.Push(WhenOf(next));
 }
 
 void Clients::GaveUp(RequestId request, TimeNs heard) {
   if (InLoop()) Free(std::max(heard, OverUnserved(request)));
-}
-
-// It is on its way to the front end or the queue.
-void Clients::SendLater(RequestId request) {
-  next_turns_.push_back(WhenOf(request));
-  std::push_heap(next_turns_.begin(), next_turns_.end(), Later);
 }
 
 // When the client of a request that is dropped or times out goes on.
@@ -153,7 +137,7 @@ void Clients::Free(TimeNs time) {
         std::min(WideInt{time} + requests_.pause[waiting_], WideInt{kClockEnd}));
     if (Send(request)) {
       ++waiting_;
-      return SendLater(request);
+      return front_.Push(WhenOf(request));
     }
     time = OverUnserved(request);
   }

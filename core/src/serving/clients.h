@@ -30,26 +30,30 @@ class Clients {
   // When the next request comes to the queue or to the front end, by (time, arrival, id); kNever:
   // none is on its way.
   TimeNs NextEnqueue() const {
-    const TimeNs next = arrived_ < order_.size() ? EnqueueOf(order_[arrived_]) : kNever;
-    return next_turns_.empty() ? next : std::min(next, next_turns_.front().time);
+    return std::min(InOrder().time, std::min(front_.Top().time, queue_.Top().time));
   }
   // Requires: there is one.
   RequestId TakeNext();
   // Of a request that was just taken. False: it comes to the queue now. True: it has only arrived,
   // as others may come before those that are known of, or find another load. It comes to the queue
-  // when the front end has taken it up, unless its client gives up before.
+  // when the front end has taken it up, unless its client gives up before, which is such a moment,
+  // too.
   bool Arrives(RequestId request, const EngineLoad& load) {
-    return !taken_up_.empty() && taken_up_[static_cast<std::size_t>(request)] == 0 &&
+    return !taken_up_.empty() && taken_up_[static_cast<std::size_t>(request)] != kTakenUp &&
            SendUnder(request, load);
   }
 
   // The front end takes up who arrives before that, so that NextEnqueue is of the queue, or not
-  // before it. Not where load matters. Requires: nothing else happens before, so that nobody else
-  // arrives.
+  // before it. Not where load matters. Requires: nothing happens before, but for what begins with
+  // the next one in the queue, so that nobody else arrives.
   void TakeUpBefore(TimeNs time) {
-    if (taken_up_.empty() || latency_.DelayByLoad()) return;
-    while (NextEnqueue() < time && TakeUpFirst()) {
-    }
+    if (!TakesUpAhead()) return;
+    while (FirstAtFront().time < time && !Later(FirstAtFront(), queue_.Top())) TakeUpFirst();
+  }
+  // Likewise, where nothing happens before, whoever comes to the queue.
+  void TakeUpAllBefore(TimeNs time) {
+    if (!TakesUpAhead()) return;
+    while (FirstAtFront().time < time) TakeUpFirst();
   }
 
   // Whether the client of a request that has arrived is gone by then.
@@ -78,14 +82,35 @@ class Clients {
   void MarkArrivals(TimeNs end, bool over);
 
  private:
+  // To the front end; it has taken the request up; in a closed loop the client gives up before
+  // that, and goes on at that moment: clients are free in order of time.
+  enum Way : std::uint8_t { kOnItsWay, kTakenUp, kGivesUp };
   struct Timed {
-    TimeNs time = 0, arrival = 0;
+    TimeNs time = kNever, arrival = kNever;
     RequestId request = kNoRequest;
   };
   static bool Later(const Timed& a, const Timed& b) {
     if (a.time != b.time) return a.time > b.time;
     return a.arrival != b.arrival ? a.arrival > b.arrival : a.request > b.request;
   }
+  class Heap {
+   public:
+    // The first; of kNever without any.
+    Timed Top() const { return heap_.empty() ? Timed{} : heap_.front(); }
+    void Push(Timed timed) {
+      heap_.push_back(timed);
+      std::push_heap(heap_.begin(), heap_.end(), Later);
+    }
+    RequestId Pop() {
+      std::pop_heap(heap_.begin(), heap_.end(), Later);
+      const RequestId request = heap_.back().request;
+      heap_.pop_back();
+      return request;
+    }
+
+   private:
+    std::vector<Timed> heap_;
+  };
 
   bool ComesByItself(std::size_t r) const {
     return (requests_.think.empty() || requests_.think[r] < 0) &&
@@ -97,15 +122,18 @@ class Clients {
   Timed WhenOf(RequestId request) const {
     return {EnqueueOf(request), requests_.arrival[static_cast<std::size_t>(request)], request};
   }
-  // Requires: there is one.
-  RequestId Next() const { return TurnIsNext() ? next_turns_.front().request : order_[arrived_]; }
-  bool TurnIsNext() const;
+  Timed InOrder() const { return arrived_ < order_.size() ? WhenOf(order_[arrived_]) : Timed{}; }
+  Timed FirstAtFront() const {
+    const Timed in_order = InOrder(), other = front_.Top();
+    return Later(in_order, other) ? other : in_order;
+  }
+  RequestId TakeAtFront();
+  bool TakesUpAhead() const { return !taken_up_.empty() && !latency_.DelayByLoad(); }
+  void TakeUpFirst() { SendUnder(TakeAtFront(), {}); }
   void SendAll();
   bool Send(RequestId request);
   bool SendUnder(RequestId request, const EngineLoad& load);
   bool TakesUp(RequestId request, HostTimes times);
-  bool TakeUpFirst();
-  void SendLater(RequestId request);
   TimeNs OverUnserved(RequestId request) const;
   void Free(TimeNs time);
 
@@ -114,13 +142,14 @@ class Clients {
   std::int64_t max_model_len_;
   RequestResults& results_;
   TakeUp front_end_;
-  std::vector<RequestId> order_;   // those that come by themselves, as NextEnqueue says
-  std::size_t arrived_ = 0;        // of order_
-  std::vector<Timed> next_turns_;  // heap: others on their way
-  std::size_t waiting_ = 0;        // closed loop: before it, no row waits for a client
-  // Whom the front end has taken up; of the others the enqueue time stands for the arrival. Empty:
-  // all were, as all arrivals were known.
-  std::vector<std::uint8_t> taken_up_;
+  std::vector<RequestId> order_;  // those that come by themselves, as NextEnqueue says
+  std::size_t arrived_ = 0;       // of order_
+  Heap front_;                    // others that arrive, and clients that give up before the queue
+  Heap queue_;                    // taken up, on their way to the queue
+  std::size_t waiting_ = 0;       // closed loop: before it, no row waits for a client
+  // By request; of one on its way the enqueue time stands for the arrival. Empty: all were taken
+  // up, as all arrivals were known.
+  std::vector<Way> taken_up_;
 };
 
 }  // namespace servecast

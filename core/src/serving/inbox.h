@@ -38,6 +38,9 @@ class Inbox {
   void TakeUpBefore(TimeNs time) {
     if (!routed_) clients_.TakeUpBefore(time);
   }
+  void TakeUpAllBefore(TimeNs time) {
+    if (!routed_) clients_.TakeUpAllBefore(time);
+  }
   // It is in the queue: its client may give up from now on.
   void Enqueued(RequestId request) {
     if (!requests_.timeout.empty()) ExpectTimeout(request);

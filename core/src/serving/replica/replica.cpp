@@ -330,6 +330,7 @@ void Replica::CountPadding() {
 // The oldest step is done: its tokens reach their clients, what is finished leaves.
 void Replica::Apply() {
   Step& step = Oldest();
+  in_.inbox.TakeUpAllBefore(step.end);
   now_ = std::max(now_, step.end);
   const std::int64_t tokens = hides_tokens() ? 0 : step.sampled;
   if (staged() && !scheduler_->habits().shared_to_first) {
