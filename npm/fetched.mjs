@@ -12,7 +12,7 @@ export function handedPreset(path) {
 }
 
 export function noWholeModule() {
-  throw new Error('this scenario needs the whole engine: import createServecastSync from servecast/full');
+  throw new Error('this needs the whole engine: import createServecastSync from servecast/full');
 }
 
 export function handedProgram() {

@@ -90,6 +90,7 @@ export interface ServecastSync<Module = FirstModule> extends Known<Module> {
   validate(document: Document): readonly Issue[];
   canonical(document: Document): Scenario;
   run(document: Document, options?: RunOptions & Progress): RunResult;
+  /** In a browser of `servecast/full` alone: the smaller module cannot fetch the whole one at once. */
   advise(document: Document, options?: Pick<RunOptions, 'trace'> & Progress): Advice;
 }
 /** Of servecast/full. */

@@ -7,7 +7,7 @@ const stepsPerSlice = 10_000;
 /** So long may the thread be kept. */
 const sliceMs = 12;
 
-/** As the first module names the whole one, where a scenario asks for what only that has. */
+/** As the first module names the whole one, where a scenario asks for something that only that has. */
 const wholeModule = 'servecast.wasm';
 class NeedsWholeModule extends Error {}
 
@@ -105,6 +105,7 @@ const operations = {
     );
   },
   *advise(module, document, { trace } = {}) {
+    if (!module.Advice) throw new NeedsWholeModule();
     yield* good(module, document);
     return yield* advanced(
       module,

@@ -10,7 +10,6 @@
 #include "base/printable.h"
 #include "bound_asked.h"
 #include "bound_trace.h"
-#include "experiment/advice.h"
 #include "experiment/explanation.h"
 #include "io/json_writer.h"
 #include "io/presets.h"
@@ -231,18 +230,6 @@ class BoundRun {
   ReportDetail detail_ = ReportDetail::kSummary;
 };
 
-// What might be changed about a scenario, each change run; a traced one waits for its trace.
-class BoundAdvice final : public BoundAsked<BoundAdvice, Advice> {
- public:
-  explicit BoundAdvice(const std::string& document) : document_(document) { Begin({}); }
-
-  Result<Advice> Make(Trace trace) { return Advice::Create(document_, std::move(trace)); }
-  std::string Summary() const { return asked_ ? asked_->Json(/*with_documents=*/true) : "null"; }
-
- private:
-  std::string document_;
-};
-
 template <class Run>
 emscripten::class_<BoundRun<Run>> BindRun(const char* name) {
   return emscripten::class_<BoundRun<Run>>(name)
@@ -266,8 +253,6 @@ EMSCRIPTEN_BINDINGS(servecast) {
       .constructor<std::string, bool>()
       .function("drawn", &BoundRun<Experiment>::Drawn)
       .function("explanation", &BoundRun<Experiment>::Explanation);
-  BindAsked<BoundAdvice>("Advice").constructor<std::string>().function("summary",
-                                                                       &BoundAdvice::Summary);
 }
 
 }  // namespace

@@ -1,11 +1,12 @@
-// What a first visit's module has instead of queue caps, drafts, seats of adapters, schedulers
-// other than vLLM's and what a calibration says, which few scenarios ask for: nothing calls them,
-// as MissingFiles names the whole module first.
+// What a first visit's module has instead of clusters, queue caps, drafts, seats of adapters,
+// schedulers other than vLLM's and what a calibration says: no first verdict asks for them, and
+// nothing calls these, as MissingFiles names the whole module first.
 #include <cstdlib>
 #include <memory>
 
 #include "cost/calibrated.h"
 #include "serving/blis/blis_replica.h"
+#include "serving/cluster/cluster.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 #include "serving/replica/draft_latency.h"
@@ -20,6 +21,7 @@ bool IsWholeEngine() { return false; }
 void TakeCalibration(const Scenario&, const Scenario&, LatencyLabel&) { std::abort(); }
 
 std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
+std::unique_ptr<Engine> MakeCluster(const Cluster::Input&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
 

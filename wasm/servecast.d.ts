@@ -12,7 +12,7 @@ export interface Issue {
   readonly kind?: 'does_not_fit' | 'trace_missing' | 'missing_file' | 'more';
 }
 
-/** What a visit begins with: all but what reads a person's files. */
+/** What a visit needs up to its first verdict. */
 export interface FirstModule {
   /** JSON {engine_version: string, schema: number}. */
   version(): string;
@@ -33,10 +33,6 @@ export interface FirstModule {
     scenario: string,
     explained: boolean,
   ) => Experiment;
-  /** One-step changes of a scenario, each run on the same requests, and ranked. */
-  readonly Advice: new (
-    scenario: string,
-  ) => AdviceRun;
 }
 
 export interface ServecastModule extends FirstModule {
@@ -54,6 +50,10 @@ export interface ServecastModule extends FirstModule {
   usePack(scenario: string, pack: string): string;
   /** The scenario with the prices of a list in place of its presets': JSON PricedText. */
   withPrices(scenario: string, prices: string): string;
+  /** One-step changes of a scenario, each run on the same requests, and ranked. */
+  readonly Advice: new (
+    scenario: string,
+  ) => AdviceRun;
   readonly Trace: new (name: string) => Trace;
   /** Constants from measurements. `scenario`: the server where the files do not name one, and what the answer's document
       has the pack in; `date`: of today, which the pack says. */

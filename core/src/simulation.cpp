@@ -96,7 +96,7 @@ struct Simulation::State {
                                         FrontEndServers(scenario));
     inbox = std::make_unique<Inbox>(*clients, requests, results, false);
     scratch = std::make_unique<ReplicaScratch>(requests);
-    if (!HasCluster()) {
+    if (!HasCluster(scenario)) {
       replica = MakeReplica(EachOf(first(), observer));
       return;
     }
@@ -112,7 +112,7 @@ struct Simulation::State {
     const RouterEntry& decode_router = FindRouter(cluster.decode_router);
     DisaggregationSpec disaggregation = cluster.disaggregation;
     disaggregation.bandwidth_gb_s = TransferGbS(scenario);
-    replica = std::make_unique<Cluster>(Cluster::Input{
+    replica = MakeCluster(Cluster::Input{
         .pools = std::move(pools),
         .router = &router,
         .router_params = ParamValues(router.params, cluster.router_params),
@@ -135,11 +135,6 @@ struct Simulation::State {
     if (other == nullptr) other = ChosenLatencyModel(scenario).make(scenario, first().cost);
     of_scenario = std::move(other);
     latency = of_scenario.get();
-  }
-
-  // A router that places at once has nothing to decide about one replica.
-  bool HasCluster() const {
-    return scenario.cluster.Replicas() > 1 || FindRouter(scenario.cluster.router).holds;
   }
 
   // It sees to arrivals, drops and time-outs itself.
@@ -216,7 +211,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
                         "depends on load",
                         s.scenario.scheduler.policy)};
   }
-  if (s.HasCluster() && s.latency->DelayByLoad()) {
+  if (HasCluster(s.scenario) && s.latency->DelayByLoad()) {
     return Issue{"/cluster/pools/0/replicas",
                  "found a router, allowed 1 replica and no central_queue with a delay before the "
                  "queue that depends on load: "

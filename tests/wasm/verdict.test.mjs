@@ -10,6 +10,7 @@ import { command as binary } from '../command.mjs';
 import { load, provide, simulationOf } from './module.mjs';
 
 const module = await load('servecast-first');
+const whole = await load();
 const catalog = JSON.parse(module.catalog());
 const folder = mkdtempSync(join(tmpdir(), 'servecast-verdict-'));
 after(() => rmSync(folder, { recursive: true, force: true }));
@@ -79,9 +80,9 @@ test('Verdict_StatesOfTheseDocuments_AreThoseTheyAreNamedAfter', () => {
   }
 });
 
-test('FirstModule_LacksWhatReadsFiles_AndAnswersAsTheWholeOne', async () => {
-  const whole = await load();
+test('FirstModule_LacksWhatReadsFiles_AndAnswersAsTheWholeOne', () => {
   assert.equal(module.Trace, undefined);
+  assert.equal(module.Advice, undefined);
   assert.equal(module.coefficients, undefined);
   const summary = (of) => finished(documents.near, 'Experiment', (run) => run.summary(), of);
   assert.equal(summary(module), summary(whole));
@@ -96,7 +97,7 @@ test('Explanation_IsTheCommands', () => {
 
 test('Advice_IsTheCommands_AndItsDocumentsRun', () => {
   const native = command('advise', documents.misses);
-  const page = finished(documents.misses, 'Advice', (run) => JSON.parse(run.summary()));
+  const page = finished(documents.misses, 'Advice', (run) => JSON.parse(run.summary()), whole);
   const without = ({ document, ...change }) => change;
   assert.deepEqual({ ...page, base: without(page.base), changes: page.changes.map(without) }, native);
   assert.ok(page.changes[0].meets);

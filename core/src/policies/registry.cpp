@@ -121,8 +121,8 @@ const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(Latenc
 
 namespace {
 
-// The first module has no more than vLLM's rules without drafts, adapters and queue caps, the
-// latency models that `auto` may be, and no word on a carried calibration.
+// The first module has no more than one replica by vLLM's rules without drafts, adapters and queue
+// caps, the latency models that `auto` may be, and no word on a carried calibration.
 bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) {
   return engine.speculative.On() || engine.max_loras > 0 || engine.max_num_queued_reqs ||
          engine.max_num_queued_tokens || IsBlis(engine.compat) || scheduler.policy != "vllm";
@@ -130,7 +130,7 @@ bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) 
 
 bool NeedsWholeEngine(const Scenario& s) {
   const bool automatic = s.latency.backend == "auto";
-  return s.calibration.On() || NeedsWholeEngine(s.engine, s.scheduler) ||
+  return s.calibration.On() || HasCluster(s) || NeedsWholeEngine(s.engine, s.scheduler) ||
          (!automatic && FindLatencyModel(s.latency.backend).make == nullptr) ||
          std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {
            return NeedsWholeEngine(pool.engine.value_or(s.engine),
@@ -139,6 +139,10 @@ bool NeedsWholeEngine(const Scenario& s) {
 }
 
 }  // namespace
+
+bool HasCluster(const Scenario& s) {
+  return s.cluster.Replicas() > 1 || FindRouter(s.cluster.router).holds;
+}
 
 Issues MissingFiles(const Scenario& s) {
   if (!IsWholeEngine() && NeedsWholeEngine(s)) {

@@ -148,7 +148,10 @@ const LatencyEntry& FindLatencyModel(std::string_view name);
 // An issue of kind "missing_file" when a file that the scenario's model needs is not loaded, as on
 // the page until it is fetched (io/presets.h); else none. To be asked first.
 Issues MissingFiles(const Scenario& scenario);
-// False in a program that has only vLLM's scheduler; a scenario with another needs the file
+// Whether gateways place the requests: a router that places at once has nothing to decide about one
+// replica.
+bool HasCluster(const Scenario& scenario);
+// False in a program that has only one replica by vLLM's rules; a scenario with more needs the file
 // kWholeEngine.
 bool IsWholeEngine();
 inline constexpr std::string_view kWholeEngine = "servecast.wasm";

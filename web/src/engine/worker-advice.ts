@@ -1,23 +1,25 @@
 // The part of the worker that tries changes of a scenario, fetched when a target is missed for the first time.
-import type { Advice, AdviceRun, FirstModule } from 'servecast';
+import type { Advice, AdviceRun } from 'servecast';
 import { inWords } from './compile';
 import type { ToWorker } from './protocol';
 import type { WorkerHost } from './worker';
+import { wholeEngine } from './worker-files';
 
 type AdviceRequest = Extract<ToWorker, { kind: 'advise' }>;
 
 const progressMs = 100;
 
-/** Changes of the scenario, each run: their answer comes when all are done, progress on the way. */
+/** Changes of the scenario, each run by the whole module: their answer comes when all are done, progress on the way. */
 export async function advise(
   host: WorkerHost,
-  module: FirstModule,
   { id, scenario, with_trace: withTrace }: AdviceRequest,
 ): Promise<void> {
   const say = (progress: number, advice: Advice | null, message = '') =>
     host.post({ kind: 'advice', id, progress, advice, message });
   let advice: AdviceRun | null = null;
   try {
+    const module = await wholeEngine(host);
+    if (host.currentRun.advice !== id) return;
     advice = await host.made(
       module,
       () => new module.Advice(scenario),

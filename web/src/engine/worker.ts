@@ -434,8 +434,8 @@ scope.onmessage = ({ data }) => {
     case 'advise': {
       const { id } = data;
       currentRun.advice = id;
-      Promise.all([engine, import('./worker-advice')])
-        .then(([module, part]) => part.advise(host, module, data))
+      import('./worker-advice')
+        .then((part) => part.advise(host, data))
         .catch((error: unknown) => {
           // Only what is fetched fails so.
           if (!(error instanceof TypeError)) return broken(id, error);

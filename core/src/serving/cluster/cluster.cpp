@@ -263,4 +263,8 @@ void Cluster::WriteRecords(TimeNs end, Recorder& recorder) const {
   for (const Gateway& gateway : gateways_) recorder.Add(gateway.recorder(), end);
 }
 
+std::unique_ptr<Engine> MakeCluster(const Cluster::Input& input) {
+  return std::make_unique<Cluster>(input);
+}
+
 }  // namespace servecast

@@ -15,6 +15,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/indexed_heap.h"
@@ -93,5 +94,8 @@ class Cluster final : public Fleet {
   std::vector<Prefilled> prefilled_;  // heap, to be sent to a decode replica
   KvLink link_;
 };
+
+// What the page's first module has no copy of (HasCluster).
+std::unique_ptr<Engine> MakeCluster(const Cluster::Input& input);
 
 }  // namespace servecast
