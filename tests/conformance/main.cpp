@@ -1,16 +1,19 @@
 // servecast-conformance: runs the engine on recorded runs of the systems that it reproduces and
 // names the first row that differs. Everything here is words; comparing is in testing/.
 #include <algorithm>
+#include <array>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
 #include "conformance/case_filter.h"
 #include "fmt/format.h"
+#include "testing/autoscaler_golden.h"
 #include "testing/blis_golden.h"
 #include "testing/engine_run.h"
 #include "testing/sglang_golden.h"
@@ -27,6 +30,7 @@ constexpr char kUsage[] =
        servecast-conformance sglang DIR
        servecast-conformance blis DIR
        servecast-conformance vidur DIR
+       servecast-conformance autoscaler DIR
 
 vllm: runs the engine on every case of DIR/manifest.json (form vllm-golden-1, and DIR/*/manifest.json),
 step by step, and prints a line a case. Members, tokens, preemptions, finishes, free blocks and
@@ -52,6 +56,10 @@ vidur: runs Vidur's schedulers, routers and pipeline stages on every case of DIR
 closed form of its step times, and prints a line a case; compares memory_planner.csv and zipf_map.csv.
 Members, tokens, blocks and restarts must be equal, times within 1 us.
 
+autoscaler: gives the scalers each recorded tick of DIR (hpa, keda, wva and dynamo: *.cases.json with
+*.csv.gz) and prints a line a case. Every decision and its reasons must be equal; averages that the
+real one sums in random order within 1e-12.
+
 Exit: 0 all equal; 1 a difference, no case or an unreadable file; 2 bad usage.
 )";
 
@@ -63,9 +71,11 @@ struct Arguments {
 
 // False: not a valid command line.
 bool ParseArguments(const std::vector<std::string>& words, Arguments& arguments) {
-  if (words.empty() ||
-      (words[0] != "vllm" && words[0] != "sglang" && words[0] != "blis" && words[0] != "vidur"))
+  constexpr std::array<std::string_view, 5> kSystems = {"vllm", "sglang", "blis", "vidur",
+                                                        "autoscaler"};
+  if (words.empty() || std::find(kSystems.begin(), kSystems.end(), words[0]) == kSystems.end()) {
     return false;
+  }
   arguments.system = words[0];
   bool only = false;
   for (std::size_t i = 1; i < words.size(); ++i) {
@@ -213,6 +223,19 @@ int RunVidur(const Arguments& arguments) {
   return equal > 0 && equal == cases && loaded.issues.empty() ? kOk : kDifferent;
 }
 
+int RunAutoscaler(const Arguments& arguments) {
+  const ScalerCases loaded = CompareAutoscalers(arguments.folder);
+  std::size_t equal = 0;
+  for (const ScalerCase& one : loaded.cases) {
+    equal += one.difference ? 0 : 1;
+    std::printf("%s %s rows=%zu%s\n", one.difference ? "DIFF" : "ok", one.name.c_str(), one.rows,
+                one.difference ? (": " + *one.difference).c_str() : "");
+  }
+  PrintIssues(loaded.issues);
+  std::printf("%zu cases, %zu equal\n", loaded.cases.size(), equal);
+  return equal > 0 && equal == loaded.cases.size() && loaded.issues.empty() ? kOk : kDifferent;
+}
+
 int Run(const std::vector<std::string>& words) {
   if (std::find(words.begin(), words.end(), "--help") != words.end()) {
     std::fputs(kUsage, stdout);
@@ -223,6 +246,7 @@ int Run(const std::vector<std::string>& words) {
     std::fputs(kUsage, stderr);
     return kBadUsage;
   }
+  if (arguments.system == "autoscaler") return RunAutoscaler(arguments);
   if (arguments.system == "vidur") return RunVidur(arguments);
   if (arguments.system == "sglang") return RunSglang(arguments);
   return arguments.system == "vllm" ? RunVllm(arguments) : RunBlis(arguments);
