@@ -58,7 +58,7 @@ MeasuredSetup SetupOf(const MeasuredFile& file, MeasuredRow& row) {
   s.gpu = row.Text({"gpu", "hardware"});
   s.engine = row.Text({"engine"});
   s.engine_version = row.Text({"engine_version"});
-  s.precision = row.Text({"precision", "weight_precision", "dtype"});
+  s.precision = row.Text({"precision", "weight_precision", "dtype", "weights"});
   s.kv_dtype = row.Text({"kv_dtype", "kv_cache_dtype"});
   ReadParallelism(row, s);
   const auto gpus = [&row](ColumnNames columns, NumberRange range, std::int64_t& out) {

@@ -51,7 +51,8 @@ std::string TooLarge(const MeasuredLoad& load, const Scenario& s, const ModelCos
                        load.context, cache);
   }
   const bool drawn = load.input.sigma || load.output.sigma;
-  if (load.form == MeasuredForm::kReplay || drawn) return "";
+  const bool elsewhere = load.form == MeasuredForm::kReplay || load.form == MeasuredForm::kScenario;
+  if (elsewhere || drawn) return "";
   const double answer = std::max(1.0, load.output.mean);
   const double tokens = load.input.mean + answer;
   const std::string request =
@@ -221,6 +222,8 @@ Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario) {
       return RunPromptPool(row.load, std::move(scenario));
     case MeasuredForm::kReplay:
       return Replay(row, std::move(scenario));
+    case MeasuredForm::kScenario:
+      return MetricsOf(scenario);
   }
   return Issue{"", "a form that is not known"};
 }

@@ -88,6 +88,8 @@ Result<WorkloadSpec> WorkloadOf(const MeasuredLoad& load, const Scenario& setup)
       cold.warm = false;
       return Fitted(PromptPoolOf(cold, s));
     }
+    case MeasuredForm::kScenario:
+      return s.workload;
     case MeasuredForm::kReplay:
       return Fitted(RecordedTrace(*load.recorded));
   }
@@ -126,12 +128,12 @@ Scenario ClosedLoopOf(const MeasuredLoad& load, Scenario s) {
   if (saturated) {  // only the mean is known
     output.least = 1;
     output.most = 2 * output.mean - 1;
-  } else if (!output.least && s.scheduler.policy != "sglang") {
+  } else if (!output.least && !output.sigma && s.scheduler.policy != "sglang") {
     output.least = (1 - kDrift) * output.mean;
     output.most = (1 + kDrift) * output.mean;
   }
   s.workload.output_tokens = LengthsOf(output);
-  s.engine.max_num_seqs = std::max(s.engine.max_num_seqs, load.batch);
+  if (!load.seats_stated) s.engine.max_num_seqs = std::max(s.engine.max_num_seqs, load.batch);
   s.engine.max_num_batched_tokens =
       std::max(s.engine.max_num_batched_tokens, s.engine.max_num_seqs);
   return s;

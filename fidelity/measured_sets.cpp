@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -21,8 +22,10 @@ constexpr double kUnstatedPrompt = 200;
 constexpr const char* kForms =
     "not a known form; the forms are tables with columns prompt_tokens and ttft_p50_ms; "
     "prefix_tokens and suffix_tokens; batch, mean_context_tokens and itl_p50_ms; avg_batch_size "
-    "and max_num_seqs; isl, osl and concurrency; request_rate_rps; input_tokens_nominal and "
-    "target_rate_rps; run, experiment or exp_name beside requests/NAME.csv";
+    "and max_num_seqs; isl, osl and concurrency; isl_mean, osl_mean and concurrency; "
+    "request_rate_rps; input_tokens_nominal and target_rate_rps; run, experiment or exp_name "
+    "beside requests/NAME.csv; row beside scenarios/ROW.json";
+constexpr const char* kScenarios = "scenarios";
 
 void ReadPrompt(const Reading& r) {
   const double tokens = r.row.NeededNumber({"prompt_tokens"}, kTokenRange);
@@ -164,6 +167,63 @@ void ReadClosedLoop(const Reading& r) {
   r.Add(std::move(m));
 }
 
+// Clients whose requests are as those of chat data sets: lognormal lengths of the means that are
+// stated. Two chat data sets of vLLM's benchmark have sigmas of 0.9 to 1.2.
+void ReadChatLoop(const Reading& r) {
+  constexpr double kChatSigma = 1;
+  constexpr NumberRange kChatTokens = {1, 1e5};
+  Measured m =
+      r.Begin(RowLabel({r.row.Text({"model"}), r.row.Text({"weights"}), "on", r.row.Text({"gpus"}),
+                        r.row.Text({"gpu"}), "clients", r.row.Text({"concurrency"})}));
+  m.load.form = MeasuredForm::kClosedLoop;
+  m.load.batch = r.row.NeededWhole({"concurrency"}, {1, 1e5});
+  m.load.seats_stated = m.setup.max_num_seqs.has_value();
+  m.load.input.mean = r.row.NeededNumber({"isl_mean"}, kChatTokens);
+  m.load.output.mean = r.row.NeededNumber({"osl_mean"}, kChatTokens);
+  m.load.input.sigma = m.load.output.sigma = kChatSigma;
+  const auto add = [&](const char* name, ColumnNames columns, double per) {
+    if (const auto value = r.row.Number(columns, kPositive)) m.values[name] = *value / per;
+  };
+  add("ttft", {"ttft_mean_ms"}, 1);
+  add("ttft_p99", {"ttft_p99_ms"}, 1);
+  add("tpot", {"tpot_mean_ms"}, 1);
+  add("throughput", {"total_tokens_per_s"}, m.load.input.mean + m.load.output.mean);
+  add("throughput", {"output_tokens_per_s"}, m.load.output.mean);
+  r.Add(std::move(m));
+}
+
+// A row whose server and load a scenario beside it says.
+void ReadOfScenario(const Reading& r) {
+  const std::string name(r.row.Text({"row"}));
+  Measured m;
+  m.set = r.file.Set();
+  m.row = Shortened(name, 200);
+  m.file_row = r.index + 1;
+  m.setup.model = r.row.Text({"model"});
+  m.setup.gpu = r.row.Text({"gpu"});
+  m.setup.engine = r.row.Text({"engine"});
+  m.setup.engine_version = r.row.Text({"engine_version"});
+  m.setup.tensor_parallel = r.row.Whole({"tp"}, {1, 1e4}).value_or(1);
+  m.load.form = MeasuredForm::kScenario;
+  m.setup.scenario = fmt::format("{}{}/{}.json", r.file.Directory(), kScenarios, name);
+  // Clients of vllm bench serve, bench_serving of SGLang and trtllm-bench ask for temperature 0.
+  m.setup.no_top_p = true;
+  const auto add = [&](const char* metric, ColumnNames columns) {
+    if (const auto value = r.row.Number(columns, kPositive)) m.values[metric] = *value;
+  };
+  add("ttft", {"meas_ttft_ms"});
+  add("ttft_p99", {"meas_p99_ttft_ms"});
+  add("tpot", {"meas_tpot_ms"});
+  const auto requests = r.row.Number({"requests"}, kPositive);
+  const auto duration_s = r.row.Number({"meas_duration_s"}, kPositive);
+  if (requests && duration_s) m.values["throughput"] = *requests / *duration_s;
+  const auto tokens_per_gpu = r.row.Number({"meas_out_tps_gpu"}, kPositive);
+  const auto output = r.row.Number({"osl"}, kPositive);
+  const auto gpus = static_cast<double>(m.setup.tensor_parallel);
+  if (tokens_per_gpu && output) m.values["throughput"] = *tokens_per_gpu * gpus / *output;
+  r.Add(std::move(m));
+}
+
 using Reader = void (*)(const Reading&);
 
 // nullptr: runs, or no form.
@@ -176,6 +236,9 @@ Reader ReaderOf(const MeasuredTable& t) {
   const bool stepped = t.HasAny({"itl_p50_ms", "itl_mean_ms"});
   if (t.HasAny({"batch", "decode_batch"}) && stepped && !rated) return ReadDecodeStep;
   if (t.Has("avg_batch_size")) return ReadSaturated;
+  const bool measured = t.HasAny({"meas_tpot_ms", "meas_ttft_ms", "meas_out_tps_gpu"});
+  if (t.Has("row") && measured) return ReadOfScenario;
+  if (t.Has("isl_mean") && t.Has("osl_mean") && t.Has("concurrency")) return ReadChatLoop;
   if (t.Has("isl") && t.Has("osl") && t.Has("concurrency")) return ReadClosedLoop;
   return t.Has("request_rate_rps") || (rated && !t.HasAny(kRunColumns)) ? ReadSweep : nullptr;
 }
@@ -215,6 +278,17 @@ Measured NotScored(std::string_view set, std::string reason) {
 bool Below(const std::string& path, std::string_view name) {
   return path.find(fmt::format("{}/", name)) == 0 ||
          path.find(fmt::format("/{}/", name)) != std::string::npos;
+}
+
+// Scenarios that no row names.
+void ListUnnamedScenarios(const std::vector<std::string>& scenarios, std::vector<Measured>& rows) {
+  std::set<std::string> named;
+  for (const Measured& m : rows) named.insert(m.setup.scenario);
+  for (const std::string& path : scenarios) {
+    if (!named.contains(path)) {
+      rows.push_back(NotScored(path, "a scenario that no row of another file names"));
+    }
+  }
 }
 
 // Figures in other wrappings, which a reader may take for included.
@@ -272,11 +346,15 @@ std::vector<Measured> ReadMeasuredSets(const std::string& folder) {
   std::vector<Measured> rows;
   const std::vector<std::string> paths = FilesBelow(folder);
   RequestFiles requests(folder, paths);
-  std::vector<std::string> of_requests;
+  std::vector<std::string> of_requests, scenarios;
   for (const std::string& path : paths) {
     if (Below(path, "ops") || Below(path, "traces") || path.find("models/") == 0) continue;
     const std::string_view stem = CsvStem(path);
     if (stem.empty()) {
+      if (Below(path, kScenarios) && path.ends_with(".json")) {
+        scenarios.push_back(path);
+        continue;
+      }
       if (IsOtherData(path)) rows.push_back(NotScored(path, kForms));
       continue;
     }
@@ -303,6 +381,7 @@ std::vector<Measured> ReadMeasuredSets(const std::string& folder) {
       ReadTable({folder, path, table, requests}, rows);
     }
   }
+  ListUnnamedScenarios(scenarios, rows);
   for (const std::string& path : of_requests) {
     if (requests.IsOfARun(path)) continue;
     rows.push_back(NotScored(CsvStem(path), "requests of a run that no row of another file names"));

@@ -32,6 +32,8 @@ struct MeasuredSetup {
   std::optional<std::int64_t> expert_tensor_parallel;  // GPUs that share each expert, where said
   // Where servers of their own do the prefill: those, and those that decode.
   std::optional<MeasuredWorkers> prefill, decode;
+  // kScenario: the file below the folder that says all of the above.
+  std::string scenario;
   // Nobody asks for top-p: requests went to the engine itself, which knows no generation_config, or
   // their client asks for temperature 0.
   bool no_top_p = false;
@@ -46,7 +48,8 @@ enum class MeasuredForm {
   kClosedLoop,  // closed loop of `batch`, fixed lengths; TPOT
   kPoisson,     // open loop of `requests` at `rate`, drawn lengths
   kPromptPool,  // the same for `duration_s`, 100 prompts in turn over and over
-  kReplay       // recorded arrivals and lengths
+  kReplay,      // recorded arrivals and lengths
+  kScenario     // a scenario beside the row says server and load
 };
 
 // Tokens: fixed at `mean`, or a clipped lognormal of that mean, or uniform from `least` to `most`.
@@ -74,7 +77,8 @@ struct MeasuredLoad {
   MeasuredLengths input, output;
   double rate = 0, duration_s = 0;
   std::int64_t requests = 0, batch = 0, context = 0, prefix = 0;
-  bool warm = false;  // kPromptPool: a stage before this one has cached the prompts
+  bool seats_stated = false;  // kClosedLoop: clients beyond max_num_seqs wait for a seat
+  bool warm = false;          // kPromptPool: a stage before this one has cached the prompts
   // kReplay: all of the run, and which of them are scored.
   std::shared_ptr<const std::vector<MeasuredRequest>> recorded;
   std::size_t from = 0, to = 0;

@@ -72,6 +72,21 @@ std::vector<std::string> EngineSettings(const MeasuredSetup& setup, double memor
   return settings;
 }
 
+std::string WeightsName(Quantization in) {
+  return in == Quantization::kNone    ? "16 bits"
+         : in == Quantization::kFp8   ? "fp8"
+         : in == Quantization::kInt4  ? "int4"
+         : in == Quantization::kNvfp4 ? "nvfp4"
+                                      : "mxfp4";
+}
+
+// A preset's name, or "new".
+std::string PresetIn(const nlohmann::json& document, const char* part) {
+  const auto found = document.find(part);
+  if (found == document.end() || !found->is_object()) return "new";
+  return found->value("preset", "new");
+}
+
 std::optional<Issue> EngineIssue(const MeasuredSetup& setup, const EngineName& engine) {
   if (engine.preset.empty()) {
     return Issue{"", fmt::format("no preset for the engine {}", setup.engine)};
@@ -146,13 +161,13 @@ std::string KeyOf(const MeasuredSetup& s) {
     return fmt::format("{}x{}x{}x{}", w->workers, w->tensor_parallel, w->data_parallel,
                        w->expert_parallel);
   };
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {} {} {} {} {} {}", s.model,
-                     s.gpu, s.engine, s.engine_version, s.precision, s.kv_dtype, s.tensor_parallel,
-                     s.pipeline_parallel, s.data_parallel, s.replicas, s.expert_parallel,
-                     or_none(s.max_num_seqs), or_none(s.max_num_batched_tokens),
-                     or_none(s.block_size), or_none(s.kv_blocks), or_none(s.gpu_memory_utilization),
-                     or_none(s.expert_tensor_parallel), workers(s.prefill), workers(s.decode),
-                     s.no_top_p);
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                     s.scenario, s.model, s.gpu, s.engine, s.engine_version, s.precision,
+                     s.kv_dtype, s.tensor_parallel, s.pipeline_parallel, s.data_parallel,
+                     s.replicas, s.expert_parallel, or_none(s.max_num_seqs),
+                     or_none(s.max_num_batched_tokens), or_none(s.block_size), or_none(s.kv_blocks),
+                     or_none(s.gpu_memory_utilization), or_none(s.expert_tensor_parallel),
+                     workers(s.prefill), workers(s.decode), s.no_top_p);
 }
 
 SetupReader::SetupReader(std::string folder, std::vector<std::string> overrides)
@@ -210,6 +225,29 @@ Result<SetupReader::ModelText> SetupReader::FindModel(const std::string& name) c
                    read.value("quantization", "")};
 }
 
+Result<SimulatedSetup> SetupReader::ReadScenario(const MeasuredSetup& setup) const {
+  const std::string file = PlainText(setup.scenario);
+  const Result<std::string> read = ReadFile(folder_ + "/" + setup.scenario, std::size_t{4} << 20);
+  if (!read.ok()) return Issue{"", fmt::format("{}: {}", file, read.issues()[0].message)};
+  std::vector<std::string> settings;
+  if (setup.no_top_p) settings.emplace_back("model.top_p_by_default=false");
+  settings.insert(settings.end(), overrides_.begin(), overrides_.end());
+  const Result<std::string> text = ApplyOverrides(read.value(), settings);
+  if (!text.ok()) return Issue{"", fmt::format("{}: {}", file, TextOf(text.issues()))};
+  Result<Scenario> scenario = ParseScenario(text.value());
+  if (!scenario.ok()) return Issue{"", fmt::format("{}: {}", file, TextOf(scenario.issues()))};
+  const nlohmann::json document = LooseJson(text.value());
+  const EngineName engine = EnginePresetOf(setup.engine, setup.engine_version);
+  const std::string preset = PresetIn(document, "engine");
+  std::string weights = WeightsName(scenario.value().model.quantization);
+  return SimulatedSetup{std::move(scenario.value()),
+                        PresetIn(document, "model"),
+                        PresetIn(document, "hardware"),
+                        preset,
+                        std::move(weights),
+                        engine.exact && engine.preset == preset};
+}
+
 const Result<SimulatedSetup>& SetupReader::Read(const MeasuredSetup& setup) {
   const std::string key = KeyOf(setup);
   const auto known = read_.find(key);
@@ -221,6 +259,7 @@ const Result<SimulatedSetup>& SetupReader::Read(const MeasuredSetup& setup) {
 }
 
 Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
+  if (!setup.scenario.empty()) return ReadScenario(setup);
   if (setup.model.empty()) return Issue{"", "no model is named, by column or folder"};
   if (setup.gpu.empty()) return Issue{"", "no GPU is named, by column or folder"};
   const std::string gpu = HardwarePresetOf(setup.gpu);
@@ -267,13 +306,12 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   if (!model.value().experts && in == Quantization::kMxfp4) {
     return Issue{"", "weights in mxfp4 are modelled for experts only, and the model has none"};
   }
-  const std::string kind = in == Quantization::kNone    ? "16 bits"
-                           : in == Quantization::kFp8   ? "fp8"
-                           : in == Quantization::kInt4  ? "int4"
-                           : in == Quantization::kNvfp4 ? "nvfp4"
-                                                        : "mxfp4";
-  return SimulatedSetup{
-      std::move(scenario.value()), model.value().name, gpu, engine.preset, kind, engine.exact};
+  return SimulatedSetup{std::move(scenario.value()),
+                        model.value().name,
+                        gpu,
+                        engine.preset,
+                        WeightsName(in),
+                        engine.exact};
 }
 
 }  // namespace servecast

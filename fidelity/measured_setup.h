@@ -41,6 +41,8 @@ class SetupReader {
   };
   Result<ModelText> FindModel(const std::string& name) const;
   Result<SimulatedSetup> ReadAnew(const MeasuredSetup& setup) const;
+  // All of it, the workload included, by a scenario beside the row.
+  Result<SimulatedSetup> ReadScenario(const MeasuredSetup& setup) const;
 
   std::string folder_;
   std::vector<std::string> overrides_;

@@ -117,8 +117,8 @@ std::string KeyOf(const Scenario& scenario, const MeasuredLoad& load) {
   return fmt::format("{} {} | {} | {} | {} {} {} {} {} {} {} | {} {} {}", scenario.id,
                      static_cast<int>(load.form), lengths(load.input), lengths(load.output),
                      load.rate, load.duration_s, load.requests, load.batch, load.context,
-                     load.prefix, load.warm, static_cast<const void*>(load.recorded.get()),
-                     load.from, load.to);
+                     load.prefix, load.warm || load.seats_stated,
+                     static_cast<const void*>(load.recorded.get()), load.from, load.to);
 }
 
 // One request, or one step, is of one replica; clients come to all of them.

@@ -32,8 +32,11 @@ constexpr Kind kKinds[] = {
     {"closed loop", "closed loops"}, {"run at saturation", "runs at saturation"},
     {"decode step", "decode steps"}, {"single prompt", "single prompts"}};
 
-std::size_t KindOf(const Measured& m) {
+std::size_t KindOf(const ScoredRow& row) {
+  const Measured& m = *row.measured;
   switch (m.load.form) {
+    case MeasuredForm::kScenario:  // all at once: seats are taken but for the tail
+      return row.setup->workload.arrivals.process == ArrivalProcess::kClosedLoop ? 2 : 3;
     case MeasuredForm::kPoisson:
     case MeasuredForm::kPromptPool:
     case MeasuredForm::kReplay:
@@ -66,7 +69,7 @@ std::map<GroupKey, Group> GroupsOf(const std::vector<ScoredRow>& rows) {
     if (!row.skipped.empty() || row.same_as != nullptr) continue;
     if (row.as.gpu.empty() || row.as.gpu == "none") continue;
     const std::string& with = row.as.with;
-    const GroupKey key = {row.as.gpu, row.as.engine, KindOf(*row.measured),
+    const GroupKey key = {row.as.gpu, row.as.engine, KindOf(row),
                           std::count(with.begin(), with.end(), ','), with};
     Group& group = groups[key];
     group.most_gpus = std::max(group.most_gpus, row.as.gpus);

@@ -275,3 +275,52 @@ test('Fidelity_SeveralFolders_AreReadOneAfterTheOther', () => {
     assert.match(none.stderr, /c: no such folder/);
   });
 });
+
+test('Fidelity_AScenarioBesideARow_SaysServerAndLoad', () => {
+  const scenario = (seats) =>
+    JSON.stringify({
+      schema: 1,
+      model: { preset: 'llama-3.1-8b' },
+      hardware: { preset: 'h100-sxm' },
+      engine: { preset: 'vllm-0.11', max_num_seqs: seats },
+      workload: {
+        arrivals: { process: 'static' },
+        requests: 100,
+        prompt_tokens: { distribution: 'fixed', value: 500 },
+        output_tokens: { distribution: 'fixed', value: 50 },
+      },
+    });
+  const header = 'row,model,gpu,tp,engine,engine_version,requests,osl,meas_duration_s,meas_ttft_ms,meas_tpot_ms';
+  const files = {
+    'lab/runs.csv': [header, 'few,llama-3.1-8b,h100-sxm,1,vllm,0.11.0,100,50,2,500,10', 'many,,,,,,,50,,500,10', 'absent,,,,,,,,,1,1'],
+    'lab/scenarios/few.json': scenario(16),
+    'lab/scenarios/many.json': scenario(100),
+    'lab/scenarios/left.json': scenario(1),
+  };
+  withFiles(files, (folder) => {
+    const rows = rowsOf(folder);
+    const of = (row, metric) => Number(rows.find((each) => each.row === row && each.metric === metric).predicted);
+    assert.ok(of('few', 'ttft') > 2 * of('many', 'ttft'), 'who has no seat waits');
+    assert.ok(of('few', 'tpot') < of('many', 'tpot'));
+    assert.ok(of('few', 'throughput') > 10, 'requests over the duration');
+    const table = fidelity(folder);
+    assert.match(table.set('lab/runs').skipped[0].reason, /scenarios\/absent\.json/);
+    assert.match(table.set('lab/scenarios/left.json').skipped[0].reason, /no row of another file names/);
+    // A setting of all rows wins over what the scenario says.
+    const set = rowsOf(folder, '--set', 'engine.max_num_seqs=100');
+    assert.equal(Number(set.find(({ row, metric }) => row === 'few' && metric === 'ttft').predicted), of('many', 'ttft'));
+  });
+});
+
+test('Fidelity_ClientsOfChatLengths_WaitForStatedSeats', () => {
+  const header = 'gpu,tp,model,weights,engine,engine_version,max_num_seqs,concurrency,isl_mean,osl_mean,output_tokens_per_s,ttft_mean_ms';
+  const row = (seats) => `l40s,1,Qwen3-14B,awq,vllm,0.19,${seats},16,200,200,500,100`;
+  withFiles({ 'chat.csv': [header, row(4), row(16), row('')] }, (folder) => {
+    const ttft = rowsOf(folder).filter(({ metric }) => metric === 'ttft');
+    const [few, all, unsaid] = ttft.map(({ predicted }) => Number(predicted));
+    assert.ok(few > 5 * all, `${few}, ${all}`);
+    assert.equal(unsaid, all);
+    assert.equal(ttft[0].simulated_as, 'qwen3-14b in int4, l40s, vllm-0.19');
+    assert.ok(rowsOf(folder).some(({ metric, measured }) => metric === 'throughput' && measured === '2.5'));
+  });
+});

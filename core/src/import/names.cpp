@@ -122,13 +122,14 @@ std::string ModelWord(std::string_view name) {
 struct ModelAlias {
   std::string_view word, preset;
 };
-constexpr std::array<ModelAlias, 19> kModelAliases = {{
+constexpr std::array<ModelAlias, 20> kModelAliases = {{
     {"mistralnemo", "mistral-nemo-12b"},
     {"mistrallarge", "mistral-large"},
     {"llama4scout", "llama-4-scout-17b-16e"},
     {"llama4maverick", "llama-4-maverick-17b-128e"},
     {"deepseekr1", "deepseek-v3"},
     {"deepseekv3.1", "deepseek-v3"},
+    {"kimik2.5", "kimi-k2"},
     {"deepseekr1distillllama8b", "llama-3.1-8b"},
     {"deepseekr1distillllama70b", "llama-3.3-70b"},
     {"deepseekr1distillqwen14b", "qwen2.5-14b"},
@@ -217,11 +218,34 @@ std::string FamilyOf(const Gpu& gpu) {
 
 // Words behind a card's name that make it another card, or a part of one.
 bool IsOtherCard(const std::string& word) {
-  static constexpr std::array<std::string_view, 13> kOthers = {
-      "laptop", "mobile", "max",   "maxq", "ti",   "super", "d",
-      "mig",    "grace",  "gh200", "cnx",  "vgpu", "3e"};
+  static constexpr std::array<std::string_view, 11> kOthers = {
+      "laptop", "mobile", "max", "maxq", "ti", "super", "d", "mig", "grace", "cnx", "vgpu"};
   const bool slice = word.size() == 2 && IsDigit(word[0]) && word[1] == 'g';
   return slice || OneOf(word, kOthers);
+}
+
+// Cards that people call by another name than their maker.
+struct GpuAlias {
+  std::string_view name, family;
+  double gib;  // that this name says; 0: none
+};
+constexpr std::array<GpuAlias, 3> kGpuAliases = {{
+    {"dgxspark", "gb10", 0},
+    {"h203e", "h20", 141},
+    {"h20e", "h20", 141},
+}};
+
+Gpu Renamed(Gpu said) {
+  for (const GpuAlias& alias : kGpuAliases) {
+    if (FamilyOf(said) != alias.name) continue;
+    said.words = {std::string(alias.family)};
+    if (alias.gib > 0) said.gib = alias.gib;
+  }
+  // The smaller of two is meant where none is said; "GH200 480GB" says the memory of its CPU.
+  const std::string family = FamilyOf(said);
+  const bool unsaid = said.gib == 0 || (said.gib == 480 && family == "gh200");
+  if (unsaid && (family == "h20" || family == "gh200")) said.gib = 96;
+  return said;
 }
 
 // The preset's card as its name describes it.
@@ -317,7 +341,7 @@ bool SameModel(std::string_view a, std::string_view b) {
 }
 
 std::string HardwarePresetOf(std::string_view name) {
-  const Gpu said = GpuOf(name);
+  const Gpu said = Renamed(GpuOf(name));
   if (std::any_of(said.words.begin(), said.words.end(), IsOtherCard)) return "";
   std::string found, family;
   for (const Card& card : Cards()) {
