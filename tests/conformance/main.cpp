@@ -48,7 +48,8 @@ and flag of admission must be equal, times within 1 us.
 
 trtllm: runs TensorRT-LLM's scheduler on every case of DIR/manifest.json (form trtllm-golden-1). Members,
 chunks, hits, pauses, finishes, free blocks and lengths of its list and queue must be equal, times within
-1 us. Cases with attention data parallelism, which no scenario has, are run by the reference simulator.
+1 us. Cases with attention data parallelism or drafts, which no scenario has with it, are run by the reference
+simulator.
 
 blis: runs the engine by BLIS's rules (engine.compat) on every case of the files in DIR
 (goldendataset*.json with gd_*.csv, session files *.txt, noop_*.csv) and prints a line a case.

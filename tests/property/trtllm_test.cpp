@@ -110,7 +110,7 @@ TEST(DifferentialTrtllm, RandomCases_EqualTheReference) {
     c.steps = reference.steps;
     c.results = reference.results;
     const ReplicaRun run = RunReplica(EngineCaseOf(c), *latency, kClockEnd);
-    const std::vector<TrtllmStep> found = StepsOf(c, run.steps);
+    const std::vector<TrtllmStep> found = TrtllmStepsOf(run.steps);
     ASSERT_EQ(FirstDifference(c, found).value_or(""), "") << Describe(c) << Around(c, found);
     ASSERT_EQ(FirstDifference(c, ResultsOf(c, run.steps, run.results)).value_or(""), "")
         << Describe(c);

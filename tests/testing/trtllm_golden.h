@@ -26,8 +26,9 @@ struct TrtllmCase {
   std::vector<TrtllmStep> steps;
   std::vector<TrtllmResult> results;
 
-  // No scenario has attention data parallelism: such a case is the reference's alone.
-  bool OfEngine() const { return settings.attention_dp_size == 1; }
+  // No scenario has attention data parallelism, or drafts beside this scheduler: such a case is the
+  // reference's alone.
+  bool OfEngine() const { return settings.attention_dp_size == 1 && settings.draft_len == 0; }
 };
 
 Result<std::vector<TrtllmCase>> LoadTrtllmCases(const std::string& folder);
@@ -43,7 +44,7 @@ class TrtllmGoldenLatency : public LatencyModel {
 EngineCase EngineCaseOf(const TrtllmCase& golden);
 
 // The engine's records as rows, and what follows from them for requests.
-std::vector<TrtllmStep> StepsOf(const TrtllmCase& golden, const std::vector<StepRecord>& records);
+std::vector<TrtllmStep> TrtllmStepsOf(const std::vector<StepRecord>& records);
 std::vector<TrtllmResult> ResultsOf(const TrtllmCase& golden,
                                     const std::vector<StepRecord>& records,
                                     const RequestResults& results);

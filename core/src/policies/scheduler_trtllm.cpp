@@ -38,12 +38,6 @@ void Refuse(const Scenario& s, Issues& issues) {
        "chunk is whole units"},
       {e.watermark > 0, "/engine/watermark",
        "found %, allowed 0 with scheduler.policy \"trtllm\": it keeps no KV blocks free"},
-      {!e.scheduler_reserve_full_isl, "/engine/scheduler_reserve_full_isl",
-       "found %, allowed true with scheduler.policy \"trtllm\": it always takes the KV blocks of a "
-       "whole prompt"},
-      {!e.free_contentless_first, "/engine/free_contentless_first",
-       "found %, allowed true with scheduler.policy \"trtllm\": the order of its free queue is its "
-       "own"},
   };
   for (const auto& rule : rules) {
     if (rule.broken) issues.push_back({rule.path, rule.message});

@@ -290,18 +290,6 @@ void BlockTree::Admit(std::vector<Admission>& admissions) {
 
 void BlockTree::Grow(SequenceId sequence) { Hold(Of(sequence), Take(sequence)); }
 
-void BlockTree::Shrink(SequenceId sequence) {
-  const BlockId id = Of(sequence).blocks.back();
-  Of(sequence).blocks.pop_back();
-  Block& block = At(id);
-  if (--block.users > 0) return;
-  block.queued = true;
-  ++free_;
-  block.queue = {kNone, queue_.first};
-  (queue_.first == kNone ? queue_.last : At(queue_.first).queue.before) = id;
-  queue_.first = id;
-}
-
 // Rule 55, of the text that was read.
 void BlockTree::Put(const Sequence& sequence, std::int64_t tokens) {
   const std::int64_t size = options_.block_size;

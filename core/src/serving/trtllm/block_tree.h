@@ -52,9 +52,7 @@ class BlockTree {
   // Those of one step, in its order (rule 43). REQUIRES: there are blocks for all of them.
   void Admit(std::vector<Admission>& admissions);
 
-  // One block more; the last one given back, to the front of the free queue (rule 63).
-  void Grow(SequenceId sequence);
-  void Shrink(SequenceId sequence);
+  void Grow(SequenceId sequence);  // one block more
 
   // Stores the full blocks of the first `computed` tokens (rule 51).
   void Store(SequenceId sequence, std::int64_t computed);

@@ -28,15 +28,13 @@ void TrtllmScheduler::ListAll() {
 // Rules 25 to 31.
 void TrtllmScheduler::Batch() {
   const std::int64_t budget = in_.engine.max_num_batched_tokens;
-  const std::int64_t each = 1 + drafts_;
   std::int64_t generating = 0;
   for (const JobId id : apart_) generating += At(id).state == State::kGeneration ? 1 : 0;
   generating += decodes_.size();
-  if (generating * each > budget) ListAll();
+  if (generating > budget) ListAll();
   std::int64_t used = 0, count = 0;
   if (!pass_.listed) {
-    used = generating * each;
-    count = pass_.members = generating;
+    used = count = pass_.members = generating;
   }
   std::vector<JobId>& batch = pass_.contexts;
   members_.clear();
@@ -44,9 +42,9 @@ void TrtllmScheduler::Batch() {
     Job& job = At(id);
     if (job.state == State::kLast) continue;
     if (job.state == State::kGeneration) {
-      if (used + each > budget) break;
+      if (used + 1 > budget) break;
       members_.push_back(id);
-      used += each;
+      ++used;
     } else if (Chunked()) {
       job.chunk = job.left();
       batch.push_back(id);
@@ -127,7 +125,7 @@ void TrtllmScheduler::WaitForFuller() {
   const std::int64_t iterations = options_.batch_wait_timeout_iters;
   const double ratio = options_.batch_wait_max_tokens_ratio;
   if ((iterations <= 0 && ratio <= 0) || pass_.contexts.empty() || pass_.members == 0) return;
-  std::int64_t tokens = pass_.members * (1 + drafts_);
+  std::int64_t tokens = pass_.members;
   for (const JobId id : pass_.contexts) {
     const Job& job = At(id);
     const bool whole = job.reusable <= 0 || job.reusable + job.chunk < job.left();
@@ -150,7 +148,6 @@ void TrtllmScheduler::LastChunksLast() {
 
 // Who generates in this step is in the sums, and nobody else.
 void TrtllmScheduler::SetMembers() {
-  if (drafts()) return;
   if (pass_.listed) {
     for (const JobId id : members_) At(id).member = pass_number_;
     for (const JobId id : generating_) {

@@ -37,7 +37,7 @@ std::int64_t TrtllmScheduler::StepNeed(Job& job, const BlockTree::Found& found) 
     return Blocks(job.prompt) - std::min(found.used, most);
   }
   const std::int64_t kv = Kv(job);
-  const std::int64_t more = std::min(1 + job.slots, job.limit - (kv - job.first));
+  const std::int64_t more = std::min<std::int64_t>(1, job.limit - (kv - job.first));
   return Blocks(kv + more) - Blocks(kv);
 }
 

@@ -30,7 +30,6 @@ TrtllmScheduler::TrtllmScheduler(Replica& replica)
       options_(in_.scheduler.trtllm),
       size_(replica.kv().block_size()),
       overlap_(replica.most_in_flight() > 1),
-      drafts_(in_.engine.speculative.On() ? in_.engine.speculative.num_speculative_tokens : 0),
       free_(replica.kv().total()),
       jobs_(static_cast<std::size_t>(in_.engine.max_num_seqs)),
       decodes_(size_),
@@ -149,7 +148,7 @@ void TrtllmScheduler::Activate() {
 // Rule 38. Its outputs so far are handled.
 void TrtllmScheduler::BecomeContext(Job& job) {
   job.prompt = job.chunk = job.first + job.out;
-  job.pos = job.reusable = job.slots = 0;
+  job.pos = job.reusable = 0;
   job.paused = false;
 }
 
@@ -160,7 +159,6 @@ void TrtllmScheduler::EndPrompt(JobId id) {
   Insert(generating_, id);
   reserved_ += Blocks(job.first + job.limit);
   job.kv = job.prompt;
-  job.slots = drafts_;
   const bool last = overlap_ && job.prompt - job.first + 1 >= job.limit;
   job.state = last ? State::kLast : State::kGeneration;
   apart_.push_back(id);
@@ -192,14 +190,15 @@ Formed TrtllmScheduler::Form(StepPlan& plan) {
   Batch();
   WaitForFuller();
   LastChunksLast();
-  for (const JobId id : pass_.paused) Pause(id, plan);
+  for (const JobId id : pass_.paused) Pause(id);
   SetMembers();
   pending_ = true;
   Take();
   const bool formed = !pass_.contexts.empty() || pass_.members > 0;
   TellMachine();
   if (waiting() > 0) {
-    plan.blocked = pass_.refused              ? BlockedBy::kKvBlocks
+    const bool lacks_blocks = pass_.refused || !pass_.paused.empty();
+    plan.blocked = lacks_blocks               ? BlockedBy::kKvBlocks
                    : InQueue() > 0            ? BlockedBy::kSeats
                    : pass_.contexts.empty()   ? BlockedBy::kTokenBudget
                                               : BlockedBy::kNothing;
@@ -221,7 +220,7 @@ void TrtllmScheduler::WriteProgress(std::vector<std::int32_t>& generated) const 
     for (const JobId id : *list) {
       const Job& job = At(id);
       const auto in_flight = static_cast<std::int64_t>(replica_.in_flight());
-      const std::int64_t made = drafts() ? job.out : Made(job) - (job.decodes ? in_flight : 0);
+      const std::int64_t made = Made(job) - (job.decodes ? in_flight : 0);
       generated[static_cast<std::size_t>(job.request)] =
           static_cast<std::int32_t>(std::max(made, job.prompt - job.first));
     }
@@ -241,7 +240,7 @@ void TrtllmScheduler::Observe(StepRecord& record) const {
   }
   for (const JobId id : generating_) {
     const Job& job = At(id);
-    if (!drafts() && job.decodes) {
+    if (job.decodes) {
       record.members.push_back({job.request, 1, Kv(job), MemberKind::kContinued, 1});
     }
   }

@@ -77,6 +77,7 @@ class TrtllmScheduler final : public Scheduler {
     bool admitted = false;  // it has blocks
     bool decodes = false;   // it is in the sums
     bool paused = false;    // by the pass that is pending
+    bool begins = false;    // it was in no step since it was admitted
     MemberKind kind = MemberKind::kNew;
 
     std::int64_t first = 0;   // its prompt's length
@@ -87,11 +88,7 @@ class TrtllmScheduler final : public Scheduler {
     std::int64_t pos = 0, chunk = 0, reusable = 0;
     std::int64_t in_step = 0;  // the latest launched step that it was in before the sums
 
-    // With drafts no request is in the sums.
-    std::int64_t out = 0;      // tokens handled; without drafts: by the time of a pause
-    std::int64_t slots = 0;    // drafts of its next step
-    std::int64_t outputs = 0;  // generation outputs handled
-
+    std::int64_t out = 0;  // tokens that it had made as it was paused
     std::int64_t ahead = 0, joined_with = 0;  // in the sums
     std::int64_t member = 0;                  // of a pass that listed who generates
 
@@ -129,13 +126,17 @@ class TrtllmScheduler final : public Scheduler {
     bool ends_prompt = false;
     bool last = false;      // it ends
     TimeNs previous = -1;   // token
-    std::int64_t drafts = 0;  // of a step with drafts
   };
   struct Outputs {
     std::vector<Output> contexts;
     std::vector<Output> first;    // the first of theirs in the sums
-    std::vector<Output> last;     // in the sums, that end
-    std::vector<Output> drafted;  // with drafts, all that generate
+    std::vector<Output> last;   // in the sums, that end
+
+    void Clear() {
+      contexts.clear();
+      first.clear();
+      last.clear();
+    }
   };
 
   Job& At(JobId id) { return jobs_[static_cast<std::size_t>(id)]; }
@@ -146,7 +147,6 @@ class TrtllmScheduler final : public Scheduler {
   std::int64_t InQueue() const {
     return static_cast<std::int64_t>(ByPriority() ? by_priority_.size() : queue_.size());
   }
-  bool drafts() const { return drafts_ > 0; }
 
   std::int64_t Kv(const Job& job) const {
     return job.decodes ? job.ahead + decodes_.step() : job.kv;
@@ -206,7 +206,7 @@ class TrtllmScheduler final : public Scheduler {
   void SetMembers();
 
   // ---- The step (trtllm_steps.cpp) ----
-  void Pause(JobId id, StepPlan& plan);
+  void Pause(JobId id);
   void LeaveGenerating(JobId id);
   void Take();
   void Fill(StepPlan& plan);
@@ -225,19 +225,11 @@ class TrtllmScheduler final : public Scheduler {
   void FinishOne(JobId id, Step& step);
   TimeNs LastToken(const Job& job) const;
 
-  // ---- Drafts (trtllm_drafts.cpp) ----
-  void TakeDrafted();
-  void FillDrafted(StepPlan& plan);
-  void LaunchDrafted(Step& step, Outputs& outputs);
-  void DeliverDrafted(Outputs& outputs, Step& step);
-  void Rewind(Outputs& outputs);
-
   Replica& replica_;
   const ReplicaInput in_;
   const TrtllmSpec options_;
   const std::int64_t size_;     // tokens of a block
   const bool overlap_;          // a batch is formed while one computes
-  const std::int64_t drafts_;   // of each request that generates, in each step
   std::optional<BlockTree> tree_;
   std::int64_t free_;  // blocks; without a tree
 

@@ -8,7 +8,7 @@ namespace servecast {
 
 // ---- Who leaves a pass, and who comes (rules 5, 6, 43 to 48 and 50) --------------------------
 
-void TrtllmScheduler::Pause(JobId id, StepPlan& plan) {
+void TrtllmScheduler::Pause(JobId id) {
   Job& job = At(id);
   const auto r = static_cast<std::size_t>(job.request);
   const bool generates = job.state != State::kContext;
@@ -30,7 +30,6 @@ void TrtllmScheduler::Pause(JobId id, StepPlan& plan) {
   ++unstarted_;
   unshown_.push_back(job.request);
   replica_.Preempted(job.request);
-  plan.blocked = BlockedBy::kKvBlocks;
 }
 
 // Out of those that generate, whether or not it is in the sums.
@@ -96,9 +95,7 @@ void TrtllmScheduler::Take() {
                 job.pos;
     Begin(job);
   }
-  if (drafts()) {
-    TakeDrafted();
-  } else if (decodes_.size() > 0) {
+  if (decodes_.size() > 0) {
     if (tree_) {
       GrowMembers(decodes_.step());
       grown_ = decodes_.step() + 1;
@@ -134,6 +131,7 @@ void TrtllmScheduler::Begin(Job& job) {
   const TimeNs start = replica_.StartTime();
   job.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;
   job.began = start;
+  job.begins = true;
   in_.results.state[r] = RequestState::kRunning;
   if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = start;
   if (job.kind == MemberKind::kResumed) {
@@ -161,17 +159,16 @@ void TrtllmScheduler::CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requ
 }
 
 void TrtllmScheduler::Fill(StepPlan& plan) {
-  drafts() ? FillDrafted(plan) : FillDecodes(plan);
+  FillDecodes(plan);
   for (const JobId id : pass_.contexts) {
     Job& job = At(id);
     const auto r = static_cast<std::size_t>(job.request);
     const bool ends = job.chunk == job.left();
     plan.chunks.push_back({job.chunk, job.pos, in_.requests.prompt_tokens[r], ends});
     plan.kv_unused += Blocks(job.prompt) * size_ - job.pos - job.chunk;
-    const bool first = job.in_step == 0;
-    if (first && job.kind == MemberKind::kResumed) {
+    if (job.begins && job.kind == MemberKind::kResumed) {
       CountDelay(plan, in_.results.SetbacksOf(r).last_step, 1);
-    } else if (!first) {
+    } else if (!job.begins) {
       job.kind = MemberKind::kContinued;
       CountDelay(plan, job.last_step, 1);
     }
@@ -275,6 +272,7 @@ void TrtllmScheduler::LaunchContexts(const Step& step, Outputs& outputs) {
     const auto r = static_cast<std::size_t>(job.request);
     job.last_step = step.end;
     job.in_step = launched_;
+    job.begins = false;
     Output output{.job = id, .life = job.life};
     if (job.chunk == job.left()) {
       const std::int64_t before = job.prompt - job.first;
@@ -290,20 +288,12 @@ void TrtllmScheduler::LaunchContexts(const Step& step, Outputs& outputs) {
 
 void TrtllmScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interference) {
   Outputs& outputs = OutputsOf(step);
-  outputs.contexts.clear();
-  outputs.first.clear();
-  outputs.last.clear();
-  outputs.drafted.clear();
+  outputs.Clear();
   ++launched_;
   if (!plan.chunks.empty()) times_.interference += interference;
-  if (drafts()) {
-    LaunchDrafted(step, outputs);
-  } else if (plan.shape.decode_seqs > 0) {
-    LaunchDecodes(step, outputs);
-  }
+  if (plan.shape.decode_seqs > 0) LaunchDecodes(step, outputs);
   LaunchContexts(step, outputs);
-  step.plain = outputs.contexts.empty() && outputs.first.empty() && outputs.last.empty() &&
-               outputs.drafted.empty();
+  step.plain = outputs.contexts.empty() && outputs.first.empty() && outputs.last.empty();
   if (in_.observer != nullptr) step.record.trtllm.activated.swap(activated_);
   activated_.clear();
 }
@@ -321,7 +311,6 @@ void TrtllmScheduler::Apply(Step& step) {
   std::sort(ended_.begin(), ended_.end(),
             [this](JobId a, JobId b) { return At(a).order < At(b).order; });
   for (const JobId id : ended_) FinishOne(id, step);
-  if (drafts()) Rewind(outputs);
   for (const Output& output : outputs.contexts) {
     if (!tree_ || !IsNow(output) || !At(output.job).admitted) continue;
     const Job& job = At(output.job);
@@ -352,7 +341,6 @@ void TrtllmScheduler::Deliver(Outputs& outputs, Step& step) {
   }
   for (const Output& output : outputs.first) replica_.NextToken(step, step.end - output.previous);
   for (const Output& output : outputs.last) End(output.job);
-  if (drafts()) DeliverDrafted(outputs, step);
 }
 
 void TrtllmScheduler::FinishOne(JobId id, Step& step) {
@@ -375,7 +363,7 @@ const DecodeRun* TrtllmScheduler::BeginRun() {
   CatchUp();
   Settle();
   const bool full = active_ >= in_.engine.max_num_seqs;
-  if (drafts() || !apart_.empty() || ending_ > 0 || finishes_.empty()) return nullptr;
+  if (!apart_.empty() || ending_ > 0 || finishes_.empty()) return nullptr;
   if (InQueue() > 0 && !full) return nullptr;
   if (!contexts_.empty() && !stuck_) return nullptr;
   if (!unshown_.empty() || !activated_.empty()) return nullptr;
@@ -397,10 +385,7 @@ const DecodeRun* TrtllmScheduler::BeginRun() {
 void TrtllmScheduler::EndsMember(Step& step) {
   CatchUp();
   Outputs& outputs = OutputsOf(step);
-  outputs.contexts.clear();
-  outputs.first.clear();
-  outputs.last.clear();
-  outputs.drafted.clear();
+  outputs.Clear();
   times_.decoded = step.end;
   EndDecodes(outputs);
   step.plain = false;
