@@ -1097,8 +1097,8 @@ plant_in(trtllm_steps 819 "reuse shortens a chunk (rule 46)"
   [==[  const std::int64_t end = Planted(819) ? std::max(job.pos + 1, job.chunk) : job.pos + job.chunk;]==])
 
 plant_in(trtllm_steps 820 "blocks of an unfinished prompt are stored a step early (rule 51)"
-  [==[                                                                   0, job.pos - 1));]==]
-  [==[                                                                   0, job.pos - (Planted(820) ? 0 : 1)));]==])
+  [==[output.ends_prompt ? job.prompt : job.pos - 1;]==]
+  [==[output.ends_prompt ? job.prompt : job.pos - (Planted(820) ? 0 : 1);]==])
 
 plant_in(trtllm_steps 821 "the last token is stored, too (rule 50)"
   [==[  Release(id, job.first + made - 1);]==]

@@ -314,8 +314,9 @@ void TrtllmScheduler::Apply(Step& step) {
   for (const Output& output : outputs.contexts) {
     if (!tree_ || !IsNow(output) || !At(output.job).admitted) continue;
     const Job& job = At(output.job);
-    tree_->Store(output.job, output.ends_prompt ? job.prompt : std::max<std::int64_t>(
-                                                                   0, job.pos - 1));
+    const std::int64_t computed = output.ends_prompt ? job.prompt : job.pos - 1;
+    tree_->Store(output.job, std::max<std::int64_t>(0, computed));
+    stuck_ = false;  // somebody may find it
   }
   TellMachine();
   Watch();
