@@ -24,6 +24,7 @@ std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Engine> MakeCluster(const Cluster::Input&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeTrtllmScheduler(Replica&) { std::abort(); }
 
 void VllmScheduler::StartDrafts() {}
 void VllmScheduler::BeginDrafts(Call&) {}

@@ -17,6 +17,7 @@
 #include "testing/blis_golden.h"
 #include "testing/engine_run.h"
 #include "testing/sglang_golden.h"
+#include "testing/trtllm_golden.h"
 #include "testing/vidur_golden.h"
 #include "testing/vllm_golden.h"
 
@@ -28,6 +29,7 @@ constexpr int kOk = 0, kDifferent = 1, kBadUsage = 2;
 constexpr char kUsage[] =
     R"(usage: servecast-conformance vllm DIR [--only SETTING...]
        servecast-conformance sglang DIR
+       servecast-conformance trtllm DIR
        servecast-conformance blis DIR
        servecast-conformance vidur DIR
        servecast-conformance autoscaler DIR
@@ -47,6 +49,11 @@ queue lengths must be equal, times within 1 us.
 sglang: runs SGLang's scheduler on every case of the folders that DIR/manifest.json names (form
 sglang-golden-1). Members, hits, retractions, preemptions, finishes, free and evictable tokens, the ratio
 and flag of admission must be equal, times within 1 us.
+
+trtllm: runs TensorRT-LLM's scheduler on every case of DIR/manifest.json (form trtllm-golden-1). Members,
+chunks, hits, pauses, finishes, free blocks and lengths of its list and queue must be equal, times within
+1 us. Cases with attention data parallelism or drafts, which no scenario has with it, are run by the reference
+simulator.
 
 blis: runs the engine by BLIS's rules (engine.compat) on every case of the files in DIR
 (goldendataset*.json with gd_*.csv, session files *.txt, noop_*.csv) and prints a line a case.
@@ -71,8 +78,8 @@ struct Arguments {
 
 // False: not a valid command line.
 bool ParseArguments(const std::vector<std::string>& words, Arguments& arguments) {
-  constexpr std::array<std::string_view, 5> kSystems = {"vllm", "sglang", "blis", "vidur",
-                                                        "autoscaler"};
+  constexpr std::array<std::string_view, 6> kSystems = {"vllm", "sglang", "trtllm",
+                                                        "blis", "vidur",  "autoscaler"};
   if (words.empty() || std::find(kSystems.begin(), kSystems.end(), words[0]) == kSystems.end()) {
     return false;
   }
@@ -176,6 +183,26 @@ int RunSglang(const Arguments& arguments) {
   return equal > 0 && equal == loaded.value().size() ? kOk : kDifferent;
 }
 
+int RunTrtllm(const Arguments& arguments) {
+  const Result<std::vector<TrtllmCase>> loaded = LoadTrtllmCases(arguments.folder);
+  if (!loaded.ok()) {
+    PrintIssues(loaded.issues());
+    return kDifferent;
+  }
+  std::size_t equal = 0;
+  for (const TrtllmCase& golden : loaded.value()) {
+    const std::optional<std::string> difference = FirstDifference(golden);
+    equal += difference ? 0 : 1;
+    std::printf("%s %s%s\n", difference ? "DIFF" : "ok", golden.name.c_str(),
+                difference ? (": " + *difference).c_str()
+                           : fmt::format(" rows={}{}", golden.steps.size(),
+                                         golden.OfEngine() ? "" : " (reference)")
+                                 .c_str());
+  }
+  std::printf("%zu cases, %zu equal\n", loaded.value().size(), equal);
+  return equal > 0 && equal == loaded.value().size() ? kOk : kDifferent;
+}
+
 int RunBlis(const Arguments& arguments) {
   const BlisCases loaded = LoadBlisCases(arguments.folder);
   int equal = 0;
@@ -249,6 +276,7 @@ int Run(const std::vector<std::string>& words) {
   if (arguments.system == "autoscaler") return RunAutoscaler(arguments);
   if (arguments.system == "vidur") return RunVidur(arguments);
   if (arguments.system == "sglang") return RunSglang(arguments);
+  if (arguments.system == "trtllm") return RunTrtllm(arguments);
   return arguments.system == "vllm" ? RunVllm(arguments) : RunBlis(arguments);
 }
 

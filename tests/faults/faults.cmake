@@ -8,7 +8,7 @@
 # Numbers say which differential test has to notice: from 1 on that of one replica, from 101 on of
 # BLIS's rules, from 201 on of clusters, from 301 on of other schedulers, from 401 on of prefill and
 # decode apart, from 501 on of one with drafts, from 601 on of SGLang's scheduler, from 701 on of models
-# with windows.
+# with windows, from 801 on of TensorRT-LLM's scheduler.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -998,6 +998,150 @@ plant_in(vllm_grants 706 "an admission needs no room for windows in flight"
 plant_in(replica 707 "a run of decodes forgets their windows"
   [==[blocks + decodes.windows_due();]==]
   [==[blocks + (Planted(707) ? 0 : decodes.windows_due());]==])
+
+# ---- TensorRT-LLM's scheduler; a rule's number is that of the README of its golden traces --------
+
+plant_in(trtllm_scheduler 801 "who enters the list stands in the order of the queue, whatever its priority (rule 3)"
+  [==[by_priority_.emplace(-priority, ++entries_, request);]==]
+  [==[by_priority_.emplace(Planted(801) ? 0 : -priority, ++entries_, request);]==])
+
+plant_in(trtllm_capacity 802 "what generates reserves nothing more than it has (rule 10)"
+  [==[std::int64_t available = Free() - (reserved_ - held);]==]
+  [==[std::int64_t available = Free() - (Planted(802) ? 0 : reserved_ - held);]==])
+
+plant_in(trtllm_capacity 803 "later ones overtake one that does not fit (rule 11)"
+  [==[      pass_.refused = true;
+      break;
+    }
+    available -= rest;]==]
+  [==[      pass_.refused = true;
+      if (Planted(803)) continue;
+      break;
+    }
+    available -= rest;]==])
+
+plant_in(trtllm_capacity 804 "static batches take in new ones beside others (rule 13)"
+  [==[  if (in_turn && pass_.fitting > 0) {]==]
+  [==[  if (in_turn && pass_.fitting > 0 && !Planted(804)) {]==])
+
+plant_in(trtllm_capacity 805 "the first one that has begun is paused (rule 17)"
+  [==[  for (std::size_t i = end; i-- > cursor;) {]==]
+  [==[  for (std::size_t j = end; j-- > cursor;) {
+    const std::size_t i = Planted(805) ? cursor + (end - 1 - j) : j;]==])
+
+plant_in(trtllm_capacity 806 "those behind a victim are still looked at (rule 17)"
+  [==[    end = i;
+    return true;]==]
+  [==[    if (!Planted(806) || i + 1 == end) end = i;
+    return true;]==])
+
+plant_in(trtllm_capacity 807 "a victim frees all its blocks, whoever shares them (rule 17)"
+  [==[free += tree_ ? tree_->FreedBy(walk_[i]) : Blocks(Kv(job));]==]
+  [==[free += tree_ && !Planted(807) ? tree_->FreedBy(walk_[i]) : Blocks(Kv(job));]==])
+
+plant_in(trtllm_capacity 808 "nobody waits for a twin (rule 23)"
+  [==[  return !coming_.insert(found.first_new).second;]==]
+  [==[  return !Planted(808) && !coming_.insert(found.first_new).second;]==])
+
+plant_in(trtllm_capacity 809 "those that have begun bar no twin (rule 22)"
+  [==[      if (found.first_new != 0) coming_.insert(found.first_new);]==]
+  [==[      if (found.first_new != 0 && !Planted(809)) coming_.insert(found.first_new);]==])
+
+plant_in(trtllm_batch 810 "reuse makes every chunk cheaper (rule 32)"
+  [==[  if (reusable <= 0 || reusable + tokens < left) return tokens;]==]
+  [==[  if (Planted(810) && reusable > 0) return std::max<std::int64_t>(0, tokens - reusable);
+  if (reusable <= 0 || reusable + tokens < left) return tokens;]==])
+
+plant_in(trtllm_batch 811 "chunks are no whole units (rule 33)"
+  [==[    if (chunk < left) chunk = chunk / unit * unit;]==]
+  [==[    if (chunk < left && !Planted(811)) chunk = chunk / unit * unit;]==])
+
+plant_in(trtllm_batch 812 "of equal progress the first takes two units (rule 34)"
+  [==[next = std::min(job.chunk + unit, left);]==]
+  [==[next = std::min(job.chunk + (Planted(812) && job.chunk == 0 ? 2 : 1) * unit, left);]==])
+
+plant_in(trtllm_batch 813 "last chunks stand where they were (rule 37)"
+  [==[  std::stable_partition(pass_.contexts.begin(),]==]
+  [==[  if (Planted(813)) return;
+  std::stable_partition(pass_.contexts.begin(),]==])
+
+plant_in(trtllm_batch 814 "prompts wait once more for a fuller batch (rule 59)"
+  [==[  if (waited_ < iterations &&]==]
+  [==[  if (waited_ < iterations + (Planted(814) ? 1 : 0) &&]==])
+
+plant_in(trtllm_scheduler 815 "a paused request goes to the end of the list (rule 18)"
+  [==[  job.paused = false;
+}]==]
+  [==[  job.paused = false;
+  if (Planted(815)) {
+    job.order = ++activations_;
+    std::sort(contexts_.begin(), contexts_.end(),
+              [this](JobId a, JobId b) { return At(a).order < At(b).order; });
+  }
+}]==])
+
+plant_in(trtllm_scheduler 816 "who ends by its limit is in a step too many (rule 60)"
+  [==[const bool last = overlap_ && job.prompt - job.first + 1 >= job.limit;]==]
+  [==[const bool last = overlap_ && !Planted(816) && job.prompt - job.first + 1 >= job.limit;]==])
+
+plant_in(trtllm_steps 817 "one that ends in flight when it is paused has ended (rule 39)"
+  [==[  job.end = job.out + 1;]==]
+  [==[  job.end = job.out + (Planted(817) ? 2 : 1);]==])
+
+plant_in(trtllm_steps 818 "a paused request loses the token in flight (rules 9c and 38)"
+  [==[  job.out = Made(job);]==]
+  [==[  job.out = Planted(818) ? handled : Made(job);]==])
+
+plant_in(trtllm_steps 819 "reuse shortens a chunk (rule 46)"
+  [==[  const std::int64_t end = job.pos + job.chunk;]==]
+  [==[  const std::int64_t end = Planted(819) ? std::max(job.pos + 1, job.chunk) : job.pos + job.chunk;]==])
+
+plant_in(trtllm_steps 820 "blocks of an unfinished prompt are stored a step early (rule 51)"
+  [==[output.ends_prompt ? job.prompt : job.pos - 1;]==]
+  [==[output.ends_prompt ? job.prompt : job.pos - (Planted(820) ? 0 : 1);]==])
+
+plant_in(trtllm_steps 821 "the last token is stored, too (rule 50)"
+  [==[  Release(id, job.first + made - 1);]==]
+  [==[  Release(id, job.first + made - (Planted(821) ? 0 : 1));]==])
+
+plant_in(trtllm_steps 822 "a run of decodes takes its blocks in any order (rule 43)"
+  [==[            [this](JobId a, JobId b) { return At(a).order < At(b).order; });
+  for (const JobId id : due) tree_->Grow(id);]==]
+  [==[            [this](JobId a, JobId b) {
+              return Planted(822) ? At(a).order > At(b).order : At(a).order < At(b).order;
+            });
+  for (const JobId id : due) tree_->Grow(id);]==])
+
+plant_in(block_tree 823 "partial last blocks are not stored (rule 50)"
+  [==[    Put(sequence, computed);]==]
+  [==[    Put(sequence, Planted(823) ? computed / options_.block_size * options_.block_size : computed);]==])
+
+plant_in(block_tree 824 "a sequence stores although its block was taken (rule 57)"
+  [==[taker.may_store = false;]==]
+  [==[taker.may_store = Planted(824);]==])
+
+plant_in(block_tree 825 "blocks are given back first to last (rule 50)"
+  [==[  for (; !sequence.blocks.empty(); sequence.blocks.pop_back()) {
+    if]==]
+  [==[  if (Planted(825)) std::reverse(sequence.blocks.begin(), sequence.blocks.end());
+  for (; !sequence.blocks.empty(); sequence.blocks.pop_back()) {
+    if]==])
+
+plant_in(block_tree 826 "a part that others use is never copied (rule 45)"
+  [==[    if (!options_.copies && (block.users]==]
+  [==[    if ((!options_.copies || Planted(826)) && (block.users]==])
+
+plant_in(block_tree 827 "of equal parts the youngest is taken (rule 44)"
+  [==[    if (tokens > longest) {]==]
+  [==[    if (tokens > longest || (Planted(827) && tokens == longest)) {]==])
+
+plant_in(block_tree 828 "the first of several takes a block over (rule 45)"
+  [==[    block.chooser = number;]==]
+  [==[    if (!Planted(828) || block.chooser < 0) block.chooser = number;]==])
+
+plant_in(block_tree 829 "a copied source is lost (rule 45)"
+  [==[  if (last && block.users == 0 && !block.queued) Enqueue(match.block);]==]
+  [==[  if (last && block.users == 0 && !block.queued && !Planted(829)) Enqueue(match.block);]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

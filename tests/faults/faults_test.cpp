@@ -20,6 +20,7 @@
 #include "testing/reference_router.h"
 #include "testing/scheduled_differential.h"
 #include "testing/sglang_cases.h"
+#include "testing/trtllm_cases.h"
 
 namespace servecast::testing {
 
@@ -28,10 +29,11 @@ int planted_fault = 0;
 namespace {
 
 constexpr std::uint64_t kFirstSeed = 1;  // the cases of the differential tests themselves
-constexpr int kCases = 1000, kPdCases = 6000, kSglangCases = 3000;  // these are of many kinds
+constexpr int kCases = 1000, kPdCases = 6000, kSglangCases = 3000,
+              kTrtllmCases = 3000;  // these are of many kinds
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFault = 301,
               kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601,
-              kFirstWindowFault = 701;
+              kFirstWindowFault = 701, kFirstTrtllmFault = 801;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -78,6 +80,19 @@ bool SglangDiffers(std::uint64_t seed) {
   return FirstDifference(c, StepsOf(c, run.steps)) || FirstDifference(c, run.results);
 }
 
+bool TrtllmDiffers(std::uint64_t seed) {
+  TrtllmCase c = MakeTrtllmCase(seed);
+  RandomCase priced;
+  priced.latency = MakeTrtllmLatency(seed);
+  const std::unique_ptr<LatencyModel> latency = MakeLatency(priced);
+  const TrtllmOutput reference = RunTrtllmReference({c.requests, c.max_new, c.settings, *latency});
+  c.steps = reference.steps;
+  c.results = reference.results;
+  const ReplicaRun run = RunReplica(EngineCaseOf(c), *latency, kClockEnd);
+  return FirstDifference(c, TrtllmStepsOf(run.steps)) ||
+         FirstDifference(c, ResultsOf(c, run.steps, run.results));
+}
+
 // The number of the first case that differs, from 1; 0 when none does. Without a fault of all
 // tests, else of that which the fault is for.
 int FirstCaught(int fault) {
@@ -88,6 +103,7 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstTrtllmFault) return first(TrtllmDiffers, kTrtllmCases);
   if (fault >= kFirstWindowFault) return first(WindowsDiffer);
   if (fault >= kFirstSglangFault) return first(SglangDiffers, kSglangCases);
   if (fault >= kFirstDraftFault) return first(DraftsDiffer);
@@ -98,7 +114,8 @@ int FirstCaught(int fault) {
   if (fault > 0) return first(Differs);
   return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers),
                    first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer),
-                   first(SglangDiffers), first(WindowsDiffer)});
+                   first(SglangDiffers), first(WindowsDiffer),
+                   first(TrtllmDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

@@ -293,6 +293,31 @@ struct SglangSpec {
   friend bool operator==(const SglangSpec&, const SglangSpec&) = default;
 };
 
+enum class TrtllmCapacity { kGuaranteedNoEvict, kMaxUtilization, kStaticBatch };
+enum class TrtllmChunking { kFirstComeFirstServed, kEqualProgress };
+enum class TrtllmQueue { kFcfs, kPriority };
+
+// What TensorRT-LLM's scheduler has beside the options that it shares with vLLM's, by the names of
+// its LLM API (decision 070). Defaults are TensorRT-LLM's.
+struct TrtllmSpec {
+  TrtllmCapacity capacity_scheduler_policy = TrtllmCapacity::kGuaranteedNoEvict;
+  TrtllmChunking context_chunking_policy = TrtllmChunking::kFirstComeFirstServed;
+  std::optional<std::int64_t> chunk_unit_size;  // none: a KV block
+  bool enable_prefix_aware_scheduling = true;
+  TrtllmQueue waiting_queue = TrtllmQueue::kFcfs;
+  std::int64_t batch_wait_timeout_iters = 0;
+  double batch_wait_max_tokens_ratio = 0;
+  std::optional<std::int64_t> max_output_tokens;  // that clients allow; none: what each will make
+  // Of kv_cache_config. The share is of the memory that weights and buffers leave; none: by
+  // gpu_memory_utilization.
+  std::optional<double> free_gpu_memory_fraction;
+  std::optional<std::int64_t> max_tokens;  // in the KV cache, at most
+  bool enable_partial_reuse = true;
+  bool copy_on_partial_reuse = true;
+
+  friend bool operator==(const TrtllmSpec&, const TrtllmSpec&) = default;
+};
+
 // How a replica forms its batches and orders its queue. Policies by their registered names.
 struct SchedulerSpec {
   std::string policy = "vllm";
@@ -301,10 +326,12 @@ struct SchedulerSpec {
   std::string preemption = "auto";  // victim: "tail", "priority"; auto: priority where it orders
   ParamMap params;                  // of the chosen order and priority
   SglangSpec sglang = {};           // with the policy sglang
+  TrtllmSpec trtllm = {};           // with the policy trtllm
 
   // For who may not see the policies' entries.
   bool IsVllm() const { return policy == "vllm"; }
   const SglangSpec* Sglang() const { return policy == "sglang" ? &sglang : nullptr; }
+  const TrtllmSpec* Trtllm() const { return policy == "trtllm" ? &trtllm : nullptr; }
 
   friend bool operator==(const SchedulerSpec&, const SchedulerSpec&) = default;
 };

@@ -115,7 +115,9 @@ struct Stage {
 };
 
 double OverheadGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
-  const std::int64_t rows = stage.last ? s.engine.max_num_seqs : 0;
+  // TensorRT-LLM's profile run samples no row for each of its 2,048 places.
+  const bool samples_all = stage.last && s.scheduler.Trtllm() == nullptr;
+  const std::int64_t rows = samples_all ? s.engine.max_num_seqs : 0;
   const auto logits = static_cast<double>(rows * s.model.vocab_size);
   const bool group = tp > 1 || !stage.first || !stage.last;
   return kRuntimeGib + (group ? kCollectiveGib : 0) + kSamplerBytesPerLogit * logits / kGib +
@@ -250,8 +252,14 @@ const std::optional<double>& StaticShare(const Scenario& s) {
 
 double UsableGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
   const std::optional<double>& share = StaticShare(s);
-  return share ? s.hardware.memory_gib * *share + OverheadGib(s, stage, tp)
-               : s.hardware.memory_gib * s.engine.gpu_memory_utilization;
+  if (share) return s.hardware.memory_gib * *share + OverheadGib(s, stage, tp);
+  const TrtllmSpec* trtllm = s.scheduler.Trtllm();
+  if (trtllm != nullptr && trtllm->free_gpu_memory_fraction) {  // of what the others leave
+    const double taken = AllWeightBytes(s, stage, tp) / kGib + OverheadGib(s, stage, tp);
+    const double left = std::max(0.0, s.hardware.memory_gib - taken);
+    return std::min(taken, s.hardware.memory_gib) + left * *trtllm->free_gpu_memory_fraction;
+  }
+  return s.hardware.memory_gib * s.engine.gpu_memory_utilization;
 }
 
 double KvGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
@@ -416,9 +424,14 @@ std::optional<Issue> LeavesTooLittle(const Scenario& s, const Stage& stage, std:
 std::int64_t PoolBlocks(const Scenario& s, std::int64_t groups, double room) {
   if (s.engine.num_gpu_blocks_override) return *s.engine.num_gpu_blocks_override / groups;
   const SglangSpec* sglang = s.scheduler.Sglang();
+  const TrtllmSpec* trtllm = s.scheduler.Trtllm();
   const auto blocks = static_cast<std::int64_t>(room);
-  if (sglang == nullptr || !sglang->max_total_tokens) return blocks;
-  const std::int64_t most = *sglang->max_total_tokens / s.engine.block_size;
+  std::int64_t most = INT64_MAX - 1;
+  if (sglang != nullptr && sglang->max_total_tokens) {
+    most = *sglang->max_total_tokens / s.engine.block_size;
+  } else if (trtllm != nullptr && trtllm->max_tokens) {
+    most = CeilDiv(*trtllm->max_tokens, s.engine.block_size);
+  }
   return std::min(blocks, std::max<std::int64_t>(1, most) + 1);
 }
 

@@ -119,5 +119,7 @@ void Describe(FieldVisitor& visitor, EngineSpec& engine, const EngineSpec& base)
 void Describe(FieldVisitor& visitor, CalibrationSpec& calibration, const CalibrationSpec& base);
 // In fields_workload.cpp.
 void Describe(FieldVisitor& visitor, WorkloadSpec& workload, const WorkloadSpec& base);
+// Of its schedulers, those with options of their own.
+void DescribeSchedulers(FieldVisitor& visitor, SchedulerSpec& scheduler, const SchedulerSpec& base);
 
 }  // namespace servecast

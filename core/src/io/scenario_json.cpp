@@ -427,7 +427,7 @@ Result<Scenario> ReadDocument(std::string_view text,
     // What its members mean is not known here.
     return Issue{"/schema", Format("found {}, allowed {}", ShortJson(*schema), kScenarioSchema)};
   }
-  TakeSglangNames(document, issues);
+  TakeServerNames(document, issues);
   TurnOffAsyncForStages(document);
   for (const PresetSection& section : PresetSections()) {
     const std::string id = MergePreset(section, document, issues);

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 
 #include "base/text.h"
 #include "io/json_document.h"
@@ -14,17 +15,55 @@ namespace {
 using Json = nlohmann::json;
 
 struct SharedName {
-  const char *sglang, *engine;
-  bool opposite = false;  // SGLang's flag switches it off
+  std::string_view policy;
+  const char *own, *engine;
+  bool opposite = false;  // its flag switches it off
 };
 constexpr SharedName kSharedNames[] = {
-    {"max_running_requests", "max_num_seqs"},
-    {"chunked_prefill_size", "max_num_batched_tokens"},
-    {"page_size", "block_size"},
-    {"context_length", "max_model_len"},
-    {"disable_radix_cache", "enable_prefix_caching", true},
-    {"disable_overlap_schedule", "async_scheduling", true},
+    {"sglang", "max_running_requests", "max_num_seqs"},
+    {"sglang", "chunked_prefill_size", "max_num_batched_tokens"},
+    {"sglang", "page_size", "block_size"},
+    {"sglang", "context_length", "max_model_len"},
+    {"sglang", "disable_radix_cache", "enable_prefix_caching", true},
+    {"sglang", "disable_overlap_schedule", "async_scheduling", true},
+    {"trtllm", "max_batch_size", "max_num_seqs"},
+    {"trtllm", "max_num_tokens", "max_num_batched_tokens"},
+    {"trtllm", "tokens_per_block", "block_size"},
+    {"trtllm", "max_seq_len", "max_model_len"},
+    {"trtllm", "enable_chunked_prefill", "enable_chunked_prefill"},
+    {"trtllm", "enable_block_reuse", "enable_prefix_caching"},
+    {"trtllm", "disable_overlap_scheduler", "async_scheduling", true},
 };
+
+// TensorRT-LLM writes these in capitals.
+constexpr const char* kCapitals[] = {"capacity_scheduler_policy", "context_chunking_policy",
+                                     "waiting_queue"};
+
+// The members of TensorRT-LLM's kv_cache_config are the scheduler's own here.
+void TakeTrtllmForms(Json& scheduler, const std::string& path, Issues& issues) {
+  const auto config = scheduler.find("kv_cache_config");
+  if (config != scheduler.end() && config->is_object()) {
+    const Json members = std::move(*config);
+    scheduler.erase(config);
+    for (const auto& [name, value] : members.items()) {
+      if (scheduler.contains(name)) {
+        issues.push_back({Format("{}/kv_cache_config/{}", path, name),
+                          Format("found {} beside scheduler.{}, which is the same: allowed one of "
+                                 "them",
+                                 ShortJson(value), name)});
+      } else {
+        scheduler[name] = value;
+      }
+    }
+  }
+  for (const char* name : kCapitals) {
+    const auto at = scheduler.find(name);
+    if (at == scheduler.end() || !at->is_string()) continue;
+    std::string lower = at->get<std::string>();
+    for (char& c : lower) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+    *at = lower;
+  }
+}
 
 const Json* MemberIn(const Json& holder, const char* name) {
   const auto at = holder.is_object() ? holder.find(name) : holder.end();
@@ -59,7 +98,7 @@ void TakeShared(const SharedName& name, const std::string& path, Json value, Jso
                                    ShortJson(value), name.engine)});
     return;
   }
-  const bool whole = name.engine == std::string_view("max_num_batched_tokens") &&
+  const bool whole = name.own == std::string_view("chunked_prefill_size") &&
                      value.is_number_integer() && value.get<std::int64_t>() <= 0;
   if (whole) {  // -1: prompts are not cut
     engine["enable_chunked_prefill"] = false;
@@ -68,11 +107,13 @@ void TakeShared(const SharedName& name, const std::string& path, Json value, Jso
   }
 }
 
-void TakeSharedNames(Json& holder, const std::string& above, Issues& issues) {
+void TakeSharedNames(std::string_view policy, Json& holder, const std::string& above,
+                     Issues& issues) {
   const auto scheduler = holder.find("scheduler");
   if (scheduler == holder.end() || !scheduler->is_object()) return;
+  if (policy == "trtllm") TakeTrtllmForms(*scheduler, above + "/scheduler", issues);
   for (const SharedName& name : kSharedNames) {
-    const auto at = scheduler->find(name.sglang);
+    const auto at = name.policy == policy ? scheduler->find(name.own) : scheduler->end();
     if (at == scheduler->end()) continue;
     Json value = std::move(*at);
     scheduler->erase(at);
@@ -80,16 +121,16 @@ void TakeSharedNames(Json& holder, const std::string& above, Issues& issues) {
     if (engine.is_string()) engine = Json{{"preset", engine}};
     if (engine.is_null()) engine = Json::object();
     if (!engine.is_object()) return;  // which is an issue by itself
-    TakeShared(name, Format("{}/scheduler/{}", above, name.sglang), std::move(value), engine,
+    TakeShared(name, Format("{}/scheduler/{}", above, name.own), std::move(value), engine,
                issues);
   }
 }
 
 }  // namespace
 
-void TakeSglangNames(Json& document, Issues& issues) {
+void TakeServerNames(Json& document, Issues& issues) {
   const std::string policy = SchedulerIn(document);
-  if (policy == "sglang") TakeSharedNames(document, "", issues);
+  TakeSharedNames(policy, document, "", issues);
   const Json* cluster = MemberIn(document, "cluster");
   if (cluster == nullptr || MemberIn(*cluster, "pools") == nullptr) return;
   Json& pools = document["cluster"]["pools"];
@@ -97,8 +138,7 @@ void TakeSglangNames(Json& document, Issues& issues) {
   for (std::size_t i = 0; i < pools.size(); ++i) {
     if (!pools[i].is_object()) continue;
     const std::string own = SchedulerIn(pools[i]);
-    if ((own.empty() ? policy : own) != "sglang") continue;
-    TakeSharedNames(pools[i], Format("/cluster/pools/{}", i), issues);
+    TakeSharedNames(own.empty() ? policy : own, pools[i], Format("/cluster/pools/{}", i), issues);
   }
 }
 

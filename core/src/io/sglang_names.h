@@ -1,5 +1,6 @@
-// What SGLang and vLLM have in common is in `engine` by vLLM's names. Beside the scheduler sglang
-// its own names are taken as well: scheduler.page_size is engine.block_size.
+// What other servers and vLLM have in common is in `engine` by vLLM's names. Beside the schedulers
+// sglang and trtllm their own names are taken as well: scheduler.page_size is engine.block_size, and
+// so is scheduler.kv_cache_config.tokens_per_block.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,9 +12,9 @@ namespace servecast {
 
 // Moves them to the engine, of the document and of its pools, before any preset is merged. Where
 // both names are there, an issue says so.
-void TakeSglangNames(nlohmann::json& document, Issues& issues);
+void TakeServerNames(nlohmann::json& document, Issues& issues);
 
-// What its server reads from its environment, and the scheduler's member that it is.
+// What SGLang's server reads from its environment, and the scheduler's member that it is.
 struct SglangVariable {
   std::string_view name, member;
 };

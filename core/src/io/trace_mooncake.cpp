@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 
 constexpr std::array<std::string_view, 4> kMembers = {"timestamp", "input_length", "output_length",
                                                       "hash_ids"};
-constexpr std::size_t kTimestamp = 0, kInput = 1, kOutput = 2, kHashIds = 3;
+constexpr std::size_t kTimestamp = 0, kInput = 1, kOutputLength = 2, kHashIds = 3;
 
 // Takes the members of one line from parser events; nothing is built.
 class LineReader final : public nlohmann::json_sax<Json> {
@@ -38,7 +38,7 @@ class LineReader final : public nlohmann::json_sax<Json> {
       return false;
     }
     if (!Json::sax_parse(line.begin(), line.end(), this)) return false;
-    for (const std::size_t member : {kTimestamp, kInput, kOutput}) {
+    for (const std::size_t member : {kTimestamp, kInput, kOutputLength}) {
       if (!seen_[member]) {
         Refuse(1, Format("found no {}, allowed an object with timestamp, input_length and "
                          "output_length; a trace may also be CSV that begins with "

@@ -48,7 +48,8 @@
   X(scheduler_orca)               \
   X(scheduler_lightllm)           \
   X(scheduler_faster_transformer) \
-  X(scheduler_sglang)
+  X(scheduler_sglang)             \
+  X(scheduler_trtllm)
 
 // clang-format on
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/base.h"
@@ -50,6 +51,15 @@ struct SglangLevels {
   friend bool operator==(const SglangLevels&, const SglangLevels&) = default;
 };
 
+// Likewise TensorRT-LLM's.
+struct TrtllmLevels {
+  std::int64_t fitting = 0;  // that its capacity scheduler let through
+  std::int64_t active_after_schedule = 0, active_after_step = 0;  // in its list
+  std::vector<std::pair<RequestId, TimeNs>> activated;  // when, since the step before
+
+  friend bool operator==(const TrtllmLevels&, const TrtllmLevels&) = default;
+};
+
 // Emitted when the step's output is applied: with async scheduling after the next one is scheduled.
 struct StepRecord {
   std::int64_t replica = 0;
@@ -68,6 +78,7 @@ struct StepRecord {
   std::int64_t running_after_schedule = 0, waiting_after_schedule = 0;
   std::int64_t running_after_step = 0, waiting_after_step = 0;  // before later arrivals are added
   SglangLevels sglang;
+  TrtllmLevels trtllm;
 
   friend bool operator==(const StepRecord&, const StepRecord&) = default;
 };

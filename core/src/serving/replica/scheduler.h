@@ -157,6 +157,8 @@ class Scheduler {
   virtual void ObserveAfter(StepRecord& /*record*/) const {}  // its outputs are applied
 
  protected:
+  void SetFormsBetween(bool forms) { habits_.forms_between = forms; }
+
   DecodeRun run_;  // the latest
 
  private:
