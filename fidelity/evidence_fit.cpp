@@ -9,6 +9,8 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include "base/math.h"
 #include "io/json_writer.h"
@@ -161,8 +163,8 @@ struct Coverage {
   }
 };
 
-// The 5 and 95 % points of the other set-ups' rows as one band, each set-up of one weight.
-double ConstantScore(const std::vector<Judged>& judged) {
+// The 5 and 95 % points of the rows that are not left out as one band, each set-up of one weight.
+double ConstantScore(const std::vector<Judged>& judged, const LeavesOut& leaves_out) {
   std::map<std::size_t, Band> bands;
   double score = 0, weight = 0;
   for (const Judged& j : judged) {
@@ -170,7 +172,7 @@ double ConstantScore(const std::vector<Judged>& judged) {
     if (band == bands.end()) {
       std::vector<std::pair<double, double>> others;
       for (const Judged& o : judged) {
-        if (o.setup != j.setup) others.emplace_back(o.row->of.error, o.weight);
+        if (!leaves_out(j.row->of.at, o.row->of.at)) others.emplace_back(o.row->of.error, o.weight);
       }
       const Band of_others = {WeightedQuantile(others, 0.05), WeightedQuantile(others, 0.95)};
       band = bands.emplace(j.setup, of_others).first;
@@ -181,7 +183,8 @@ double ConstantScore(const std::vector<Judged>& judged) {
   return score / weight;
 }
 
-std::string CoverageTable(const std::vector<Judged>& judged, double q) {
+std::string CoverageTable(const std::vector<Judged>& judged, double q,
+                          const LeavesOut& leaves_out) {
   std::map<std::string_view, Coverage> classes;
   Coverage all;
   for (const Judged& j : judged) {
@@ -193,7 +196,7 @@ std::string CoverageTable(const std::vector<Judged>& judged, double q) {
       "|---|---|---|---|---|---|---|\n";
   for (const auto& [name, coverage] : classes) text += coverage.Line(name);
   text += all.Line("all");
-  return text + fmt::format("\nScore of one band for all: {:.3f}.\n", ConstantScore(judged));
+  return text + fmt::format("\nScore of one band for all: {:.3f}.\n", ConstantScore(judged, leaves_out));
 }
 
 // Claims that a limit beside the measured value is kept: limits at even steps from 35 % below to
@@ -374,12 +377,12 @@ Result<EvidenceTexts> FitEvidence(const Errors& errors) {
   out.tables = fmt::format(
       "q is {:.2f}: {:.2f} with set-ups left out, {:.2f} with laboratories left out.\n\n"
       "TPOT, forecasts that no fit had seen, set-ups left out:\n\n{}\nLaboratories left out:\n\n{}\n",
-      scale.q, q_setup, q_laboratory, CoverageTable(by_setup, scale.q),
-      CoverageTable(by_laboratory, scale.q));
+      scale.q, q_setup, q_laboratory, CoverageTable(by_setup, scale.q, LeavesServer),
+      CoverageTable(by_laboratory, scale.q, LeavesLaboratory));
   const std::vector<Judged> fitted = JudgeFitted(errors, points);
   if (!fitted.empty()) {
     out.tables += fmt::format("Rows that constants were fitted to:\n\n{}\n",
-                              CoverageTable(fitted, scale.q));
+                              CoverageTable(fitted, scale.q, LeavesServer));
   }
   out.tables += fmt::format("Reliability, set-ups left out:\n\n{}\nLaboratories left out:\n\n{}",
                             ReliabilityTable(by_setup, scale.q),

@@ -39,7 +39,8 @@ constexpr const char* kFidelityHelp =
     "                  lists the forms. DIR/models may hold config.json files of models without a\n"
     "                  preset. Default: $SERVECAST_GROUNDTRUTH, else ../shared/groundtruth.\n"
     "                  Several are read one after the other\n"
-    "  --json          the table as JSON, with every row that is left out and why\n"
+    "  --json          the table as JSON, with every row that is left out and why, and of each\n"
+    "                  figure the band of 90 % by what was measured on other set-ups\n"
     "  --rows          a line for each figure of each row: measured, predicted, error\n"
     "  --set           change the scenarios of all rows, e.g. hardware.compute_efficiency=0.7\n"
     "  --record FILE   keep the errors in FILE\n"
@@ -171,7 +172,8 @@ int Main(const std::vector<std::string>& arguments) {
   }
   const Result<std::vector<ScoredRow>> scored = ScoreRows(data, options.overrides);
   if (!scored.ok()) return PrintIssues(scored.issues());
-  const FidelityTable table = TableOf(scored.value());
+  FidelityTable table = TableOf(scored.value());
+  if (options.json) AddBands(scored.value(), table);
   if (options.rows) {
     fmt::print("{}", FidelityRowsCsv(scored.value()));
   } else if (options.json) {

@@ -14,6 +14,8 @@ namespace servecast {
 // them, with the host's times of a request.
 struct ErrorFactors {
   double step = 1, prompt = 1;
+
+  friend bool operator==(const ErrorFactors&, const ErrorFactors&) = default;
 };
 
 // The factors to run at. The first is the forecast as it stands, the others are kStepPoints quantiles
