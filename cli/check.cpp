@@ -8,7 +8,9 @@
 #include <vector>
 
 #include "arguments.h"
+#include "band.h"
 #include "base/printable.h"
+#include "calibrate/measured_table.h"
 #include "commands.h"
 #include "host/output_file.h"
 #include "metrics/words.h"
@@ -20,15 +22,15 @@ namespace {
 
 constexpr const char* kCheckHelp =
     "servecast check FILE|PRESET [--junit FILE] [--github] [--set path=value]... [--trace FILE]\n"
-    "                [--coefficients ID|FILE]\n"
+    "                [--coefficients ID|FILE] [--meets PERCENT] [--misses PERCENT]\n"
     "\n"
-    "For CI: whether the scenario keeps its targets (slo), one line for each. Exit 0: all are "
-    "met;\n"
-    "1: one is missed for certain, or the load is not served, or the model does not fit; 3: too\n"
-    "close to call, close to saturation, not judged for want of evidence, or one run alone. 2: "
-    "bad\n"
-    "input.\n"
+    "For CI: whether the scenario keeps its targets (slo), one line for each. Exit 0: all are met\n"
+    "with 90 % probability; 1: with 10 % at most, or the load is not served, or the model does not\n"
+    "fit; 3: between, close to saturation, not judged for want of evidence, or one run alone. 2:\n"
+    "bad input. The probability is of sampling and of the forecast's error together\n"
+    "(docs/fidelity.md).\n"
     "\n"
+    "  --meets PERCENT, --misses PERCENT  other probabilities than 90 and 10\n"
     "  --junit FILE  the same as JUnit XML, a test case for each target; undecided ones are "
     "skipped\n"
     "  --github      the same as annotations of GitHub Actions, on stdout\n";
@@ -42,6 +44,13 @@ struct Finding {
   Outcome outcome;
 };
 
+Outcome OutcomeOf(double probability, const Sureness& sureness) {
+  return probability >= sureness.meets    ? Outcome::kMet
+         : probability <= sureness.misses ? Outcome::kMissed
+                                          : Outcome::kUndecided;
+}
+
+// By sampling alone where the forecast's error is not known.
 Outcome OutcomeOf(const SloResult& r, const Report& report) {
   if (r.slo.metric == SloMetric::kAttainment) {
     const double wanted = r.slo.percentile / 100;
@@ -53,6 +62,18 @@ Outcome OutcomeOf(const SloResult& r, const Report& report) {
   if (r.met) return r.high_ms && *r.high_ms <= r.slo.limit_ms ? Outcome::kMet : Outcome::kUndecided;
   // Its latency is within the limit, but too many requests have none.
   return report.verdict.state == VerdictState::kMisses ? Outcome::kMissed : Outcome::kUndecided;
+}
+
+// "14.9 ms (90 %: 13.6 to 16.8)".
+std::string TextOf(const SloResult& r, const TargetBand& band) {
+  if (r.unbounded) return "grows for as long as requests come";
+  const std::string sure = SureText(band.probability);
+  if (r.share) {
+    return fmt::format("{} (90 %: {} to {}), met with {}", Percent(*r.share), Percent(band.low),
+                       Percent(*band.high), sure);
+  }
+  return fmt::format("{} (90 %: {}{}), met with {}", Ms(*r.value_ms), Ms(band.low),
+                     band.high ? " to " + Ms(*band.high) : " and more", sure);
 }
 
 std::string TextOf(const SloResult& r) {
@@ -68,20 +89,27 @@ std::string TextOf(const SloResult& r) {
 }
 
 // The verdict first: what it says may be of no target (overload, a model that does not fit).
-std::vector<Finding> FindingsOf(const Report& report) {
+std::vector<Finding> FindingsOf(const Report& report, const std::optional<Banded>& banded,
+                                const Sureness& sureness) {
   const VerdictState state = report.verdict.state;
   const bool fails = state == VerdictState::kOverloaded || state == VerdictState::kDoesNotFit;
+  const bool joint = banded && banded->probability;
   std::vector<Finding> findings;
   bool met = true;
   for (const SloResult& result : report.slo) {
-    findings.push_back({Target(result.slo), TextOf(result), OutcomeOf(result, report)});
+    const bool has = joint && (result.value_ms || result.share || result.unbounded);
+    const TargetBand* band = has ? &*banded->targets[findings.size()] : nullptr;
+    findings.push_back({Target(result.slo),
+                        band != nullptr ? TextOf(result, *band) : TextOf(result),
+                        band != nullptr ? OutcomeOf(band->probability, sureness)
+                                        : OutcomeOf(result, report)});
     met = met && findings.back().outcome == Outcome::kMet;
   }
-  const bool all = met && state == VerdictState::kMeets;
+  const bool all = (met || joint) && state == VerdictState::kMeets;
   const bool missed = fails || state == VerdictState::kMisses;
   const auto outcome = all ? Outcome::kMet : missed ? Outcome::kMissed : Outcome::kUndecided;
   // "misses" by one run is no certainty: then no target is missed for certain either.
-  bool certain = fails;
+  bool certain = fails || joint;
   for (const Finding& finding : findings) certain |= finding.outcome == Outcome::kMissed;
   const bool sure = outcome != Outcome::kMissed || certain;
   findings.insert(findings.begin(),
@@ -151,42 +179,64 @@ std::string Annotation(const std::string& name, const Finding& finding) {
 }
 
 // nullopt: its issues have been printed. Of a model that does not fit, the sum.
-std::optional<Report> Judged(const Arguments& args, Asked asked) {
-  if (std::optional<Report> unfit = UnfitReport(asked.scenario)) return unfit;
+struct Judgement {
+  Report report;
+  std::optional<Banded> banded;
+};
+std::optional<Judgement> Judged(const Arguments& args, Asked asked, const Sureness& sureness) {
+  if (std::optional<Report> unfit = UnfitReport(asked.scenario)) {
+    return Judgement{std::move(*unfit), std::nullopt};
+  }
   Result<Experiment> made =
-      MakeRun<Experiment>(args, std::move(asked.scenario), std::move(asked.trace));
+      MakeRun<Experiment>(args, asked.scenario, asked.trace);
   if (!made.ok()) {
     PrintIssues(made.issues());
     return std::nullopt;
   }
   while (!made.value().Advance(INT64_MAX)) {
   }
-  return made.value().Snapshot(ReportDetail::kSummary);
+  Judgement judgement{made.value().Snapshot(ReportDetail::kSummary), std::nullopt};
+  judgement.banded =
+      PutBand(std::move(asked.scenario), std::move(asked.trace), sureness, judgement.report);
+  return judgement;
+}
+
+// Of a percentage between the two; nullopt: it is none.
+std::optional<double> ShareOf(const std::string& text) {
+  const std::optional<double> percent = NumberOf(text);
+  if (!percent || *percent < 0 || *percent > 100) return std::nullopt;
+  return *percent / 100;
 }
 
 }  // namespace
 
 int CheckCommand(const Words& words) {
   Arguments args;
-  std::string junit;
+  std::string junit, meets = "90", misses = "10";
   bool github = false;
   Options options{.help = kCheckHelp};
   options.flags = {{"--github", &github}};
-  options.values = {{"--junit", &junit}};
+  options.values = {{"--junit", &junit}, {"--meets", &meets}, {"--misses", &misses}};
   if (const auto done = ReadArguments(words, options, args)) return *done;
   if (const auto problem =
           Collision({args.scenario, args.trace, args.coefficients, args.calibration}, {junit})) {
     return Usage(*problem);
   }
+  const std::optional<double> from = ShareOf(meets), until = ShareOf(misses);
+  if (!from || !until || *until >= *from) {
+    return Usage("--meets and --misses are percentages, --misses the lower one");
+  }
+  const Sureness sureness{*from, *until};
   Result<Asked> asked = Load(args);
   if (!asked.ok()) return PrintIssues(asked.issues());
   if (asked.value().scenario.slo.empty()) {
     return PrintIssues(Labelled(LabelOf(args), {{"/slo", "found no target, allowed 1 to 32"}}));
   }
-  const std::optional<Report> report = Judged(args, std::move(asked.value()));
-  if (!report) return kBadInput;
-  const std::vector<Finding> findings = FindingsOf(*report);
-  const std::string name = report->name.empty() ? args.scenario : report->name;
+  const std::optional<Judgement> judged = Judged(args, std::move(asked.value()), sureness);
+  if (!judged) return kBadInput;
+  const Report& report = judged->report;
+  const std::vector<Finding> findings = FindingsOf(report, judged->banded, sureness);
+  const std::string name = report.name.empty() ? args.scenario : report.name;
   if (!junit.empty() && !WriteFile(junit, JUnit(name, findings))) return kBadInput;
   for (const Finding& finding : findings) {
     fmt::print("{}", github ? Annotation(name, finding)

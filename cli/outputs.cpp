@@ -130,8 +130,8 @@ ReportDetail Outputs::detail() const {
   return requests_ || trace_ ? ReportDetail::kRequests : ReportDetail::kSummary;
 }
 
-bool Outputs::Write(const Report& report) {
-  if (json_) json_->Write(ReportJson(report, ReportParts::kWithSeries) + "\n");
+bool Outputs::Write(const Report& report, const Banded* banded) {
+  if (json_) json_->Write(ReportJson(report, banded, ReportParts::kWithSeries) + "\n");
   const bool vidur = names_ == Names::kVidur;
   if (requests_) WriteRequests(report, vidur ? &steps_->vidur_times() : nullptr, *requests_);
   if (series_) WriteSeries(report, *series_);

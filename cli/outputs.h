@@ -12,6 +12,7 @@
 #include "host/output_file.h"
 #include "io/time_line.h"
 #include "io/vidur_names.h"
+#include "servecast/error_band.h"
 #include "servecast/report.h"
 #include "serving/hooks.h"
 
@@ -54,7 +55,7 @@ class Outputs {
   // What it takes to write them all: few files have a row per request.
   ReportDetail detail() const;
   // All files into their places, or none.
-  bool Write(const Report& report);
+  bool Write(const Report& report, const Banded* banded = nullptr);
 
  private:
   Names names_;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "evidence_fit.h"
+#include "forecast_errors.h"
 #include "host/files.h"
 #include "host/output_file.h"
 #include "host/process.h"
@@ -21,10 +23,14 @@ namespace {
 constexpr int kGrownErrors = 1;
 constexpr const char* kFolderVariable = "SERVECAST_GROUNDTRUTH";
 constexpr const char* kDefaultFolder = "../shared/groundtruth";
+constexpr const char* kForecastsVariable = "SERVECAST_FORECASTS";
+constexpr const char* kDefaultForecasts =
+    "../shared/reference/error-model/as-forecast-2026-11-27.csv.gz";
 
 constexpr const char* kFidelityHelp =
     "servecast fidelity [--data DIR]... [--json | --rows] [--set path=value]...\n"
     "                   [--record FILE] [--against FILE] [--compared FILE] [--runs FILE]\n"
+    "servecast fidelity --evidence FILE [--forecasts FILE]\n"
     "\n"
     "Runs what was measured on real servers, and prints how far off the predictions are: median\n"
     "and p90 of |predicted - measured| / measured, per set and over all serving runs.\n"
@@ -33,7 +39,8 @@ constexpr const char* kFidelityHelp =
     "                  lists the forms. DIR/models may hold config.json files of models without a\n"
     "                  preset. Default: $SERVECAST_GROUNDTRUTH, else ../shared/groundtruth.\n"
     "                  Several are read one after the other\n"
-    "  --json          the table as JSON, with every row that is left out and why\n"
+    "  --json          the table as JSON, with every row that is left out and why, and of each\n"
+    "                  figure the band of 90 % by what was measured on other set-ups\n"
     "  --rows          a line for each figure of each row: measured, predicted, error\n"
     "  --set           change the scenarios of all rows, e.g. hardware.compute_efficiency=0.7\n"
     "  --record FILE   keep the errors in FILE\n"
@@ -47,10 +54,17 @@ constexpr const char* kFidelityHelp =
     "a\n"
     "                  tenth since, and exit with 1 when there are any\n"
     "\n"
+    "  --evidence FILE write what bands are made of, presets/evidence.json, from the errors of "
+    "forecasts\n"
+    "                  that no fit had seen, and print how well such bands and probabilities hold\n"
+    "  --forecasts FILE  these forecasts, a line for each figure (docs/fidelity.md). Default:\n"
+    "                  $SERVECAST_FORECASTS, else\n"
+    "                  ../shared/reference/error-model/as-forecast-2026-11-27.csv.gz\n"
+    "\n"
     "When nothing can be compared it exits with 2.\n";
 
 struct Options {
-  std::string record, against, compared, runs;
+  std::string record, against, compared, runs, evidence, forecasts;
   std::vector<std::string> folders, overrides;
   bool json = false, rows = false, help = false;
 };
@@ -60,7 +74,8 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
   for (std::size_t i = 0; i < args.size(); ++i) {
     const std::string& arg = args[i];
     const bool valued = arg == "--data" || arg == "--record" || arg == "--against" ||
-                        arg == "--compared" || arg == "--runs" || arg == "--set";
+                        arg == "--compared" || arg == "--runs" || arg == "--set" ||
+                        arg == "--evidence" || arg == "--forecasts";
     if (valued && i + 1 == args.size()) return arg + " needs a value";
     if (valued && args[i + 1].empty()) return arg + " needs a value, found none";
     if (arg == "--data") {
@@ -73,6 +88,10 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
       out.compared = args[++i];
     } else if (arg == "--runs") {
       out.runs = args[++i];
+    } else if (arg == "--evidence") {
+      out.evidence = args[++i];
+    } else if (arg == "--forecasts") {
+      out.forecasts = args[++i];
     } else if (arg == "--set") {
       out.overrides.push_back(args[++i]);
     } else if (arg == "--json") {
@@ -88,6 +107,10 @@ std::optional<std::string> ReadOptions(const std::vector<std::string>& args, Opt
   if (out.folders.empty()) {
     const char* folder = std::getenv(kFolderVariable);
     out.folders = {folder != nullptr && *folder != 0 ? folder : kDefaultFolder};
+  }
+  if (out.forecasts.empty()) {
+    const char* file = std::getenv(kForecastsVariable);
+    out.forecasts = file != nullptr && *file != 0 ? file : kDefaultForecasts;
   }
   if (out.json && out.rows) return "--json and --rows are two outputs, and one is printed";
   return std::nullopt;
@@ -108,6 +131,18 @@ int CompareWith(const FidelityTable& table, const std::string& path) {
   return failed == 0 ? 0 : kGrownErrors;
 }
 
+int WriteEvidence(const Options& options) {
+  if (const auto problem = Collision({options.forecasts}, {options.evidence})) {
+    return PrintIssues({{"", *problem}});
+  }
+  const Result<std::vector<ForecastError>> errors = ReadForecastErrors(options.forecasts);
+  if (!errors.ok()) return PrintIssues(errors.issues());
+  const Result<EvidenceTexts> texts = FitEvidence(errors.value());
+  if (!texts.ok()) return PrintIssues(texts.issues());
+  fmt::print("{}", texts.value().tables);
+  return WriteFile(options.evidence, texts.value().evidence) ? 0 : kBadInput;
+}
+
 int Main(const std::vector<std::string>& arguments) {
   Options options;
   if (const auto problem = ReadOptions(arguments, options)) {
@@ -118,6 +153,7 @@ int Main(const std::vector<std::string>& arguments) {
     fmt::print("{}", kFidelityHelp);
     return 0;
   }
+  if (!options.evidence.empty()) return WriteEvidence(options);
   std::error_code ignored;
   std::vector<std::string> inputs = {options.against};
   std::vector<MeasuredFolder> data;
@@ -136,7 +172,8 @@ int Main(const std::vector<std::string>& arguments) {
   }
   const Result<std::vector<ScoredRow>> scored = ScoreRows(data, options.overrides);
   if (!scored.ok()) return PrintIssues(scored.issues());
-  const FidelityTable table = TableOf(scored.value());
+  FidelityTable table = TableOf(scored.value());
+  if (options.json) AddBands(scored.value(), table);
   if (options.rows) {
     fmt::print("{}", FidelityRowsCsv(scored.value()));
   } else if (options.json) {

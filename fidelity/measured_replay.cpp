@@ -12,10 +12,12 @@
 #include "base/random.h"
 #include "calibrate/runs.h"
 #include "cost/model_cost.h"
+#include "experiment/scaled_times.h"
 #include "measured_scenario.h"
 #include "servecast/report.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
+#include "serving/hooks.h"
 #include "serving/policy.h"
 
 namespace servecast {
@@ -24,8 +26,15 @@ namespace {
 // Draws of arrivals and lengths that a Poisson row is the mean of.
 constexpr std::int64_t kSeeds = 5;
 
-Result<Report> Simulate(const Scenario& scenario, const Trace& trace, ReportDetail detail) {
-  Result<Simulation> simulation = Simulation::Create(scenario, trace);
+Result<Report> Simulate(const Scenario& scenario, const Trace& trace, ReportDetail detail,
+                        const ErrorFactors& factors = {}) {
+  SimulationHooks hooks;
+  if (!(factors == ErrorFactors())) {
+    Result<std::shared_ptr<Deployment>> scaled = DeployScaled(scenario, factors);
+    if (!scaled.ok()) return Issues(scaled.issues());
+    hooks.deployment = std::move(scaled.value());
+  }
+  Result<Simulation> simulation = Simulation::Create(scenario, trace, std::move(hooks));
   if (!simulation.ok()) return Issues(simulation.issues());
   while (!simulation.value().Advance(INT64_MAX)) {
   }
@@ -78,15 +87,16 @@ Metrics MetricsOf(const Report& r) {
   add("ttft", r.ttft_ms, r.ttft_ms.mean);
   add("ttft_p99", r.ttft_ms, r.ttft_ms.p99);
   add("tpot", r.tpot_ms, r.tpot_ms.mean);
+  add("tpot_p99", r.tpot_ms, r.tpot_ms.p99);
   add("e2e", r.e2e_ms, r.e2e_ms.mean);
   values["throughput"] = r.requests_per_s;
   values["preemptions"] = static_cast<double>(r.preemptions);
   return values;
 }
 
-Result<Metrics> RunTrace(Scenario s, const Trace& trace) {
+Result<Metrics> RunTrace(Scenario s, const Trace& trace, const ErrorFactors& factors = {}) {
   SetTrace(s);
-  const Result<Report> report = Simulate(s, trace, ReportDetail::kSummary);
+  const Result<Report> report = Simulate(s, trace, ReportDetail::kSummary, factors);
   if (!report.ok()) return Issues(report.issues());
   return MetricsOf(report.value());
 }
@@ -117,8 +127,10 @@ Metrics RunDecodeStep(const MeasuredLoad& load, const Scenario& s, const ModelCo
   return Metrics{{"tpot", static_cast<double>(model->Price(shape).duration) * 1e-6}};
 }
 
-Result<Metrics> RunClosedLoop(const MeasuredLoad& load, const Scenario& s) {
-  const Result<Report> report = Simulate(ClosedLoopOf(load, s), {}, ReportDetail::kSummary);
+Result<Metrics> RunClosedLoop(const MeasuredLoad& load, const Scenario& s,
+                              const ErrorFactors& factors) {
+  const Result<Report> report =
+      Simulate(ClosedLoopOf(load, s), {}, ReportDetail::kSummary, factors);
   if (!report.ok()) return Issues(report.issues());
   Metrics values = MetricsOf(report.value());
   if (load.form == MeasuredForm::kSaturated) values["tpot"] = report.value().itl_ms.p50;
@@ -126,7 +138,7 @@ Result<Metrics> RunClosedLoop(const MeasuredLoad& load, const Scenario& s) {
 }
 
 // Recorded rates are those of so many requests, so only where they fall is drawn.
-Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s) {
+Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s, const ErrorFactors& factors) {
   s.workload.arrivals.process = ArrivalProcess::kTrace;
   s.workload.prompt_tokens = LengthsOf(load.input);
   s.workload.output_tokens = LengthsOf(load.output);
@@ -137,7 +149,7 @@ Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s) {
     for (const double arrival : PoissonArrivals(load.requests, duration_s, s.seed)) {
       trace.rows.push_back({std::llround(arrival * 1e9), 1, 1});
     }
-    const Result<Report> report = Simulate(s, trace, ReportDetail::kSummary);
+    const Result<Report> report = Simulate(s, trace, ReportDetail::kSummary, factors);
     if (!report.ok()) return Issues(report.issues());
     for (const auto& [name, value] : MetricsOf(report.value())) {
       sum[name] += value / static_cast<double>(kSeeds);
@@ -146,26 +158,29 @@ Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s) {
   return sum;
 }
 
-Result<Metrics> RunPromptPool(const MeasuredLoad& load, Scenario s) {
+Result<Metrics> RunPromptPool(const MeasuredLoad& load, Scenario s, const ErrorFactors& factors) {
   const Trace trace = PromptPoolOf(load, s);
-  return RunTrace(std::move(s), trace);
+  return RunTrace(std::move(s), trace, factors);
 }
 
 }  // namespace
 
-Result<Metrics> MetricsOf(const Scenario& scenario) {
-  const Result<Report> report = Simulate(scenario, {}, ReportDetail::kSummary);
+Result<Metrics> MetricsOf(const Scenario& scenario, const ErrorFactors& factors) {
+  const Result<Report> report = Simulate(scenario, {}, ReportDetail::kSummary, factors);
   if (!report.ok()) return Issues(report.issues());
   return MetricsOf(report.value());
 }
 
-Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s) {
+Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s,
+                                       const ErrorFactors& factors) {
   const std::vector<MeasuredRequest>& requests = *row.load.recorded;
-  if (replayed_ != row.load.recorded || scenario_ != s.id) {
+  if (replayed_ != row.load.recorded || scenario_ != s.id || !(factors_ == factors)) {
     replayed_ = nullptr;
+    factors_ = factors;
     scenario_ = s.id;
     SetTrace(s);
-    const Result<Report> report = Simulate(s, RecordedTrace(requests), ReportDetail::kRequests);
+    const Result<Report> report =
+        Simulate(s, RecordedTrace(requests), ReportDetail::kRequests, factors);
     if (!report.ok()) return Issues(report.issues());
     ttft_ = report.value().ColumnOf("ttft_ms");
     tpot_ = report.value().ColumnOf("tpot_ms");
@@ -191,7 +206,8 @@ Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s) {
   return values;
 }
 
-Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario) {
+Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario,
+                                    const ErrorFactors& factors) {
   constexpr std::int64_t kMostClients = 100'000;
   if (row.load.batch > kMostClients) {
     return Issue{"", fmt::format("found {} clients of all replicas, allowed at most {}",
@@ -215,15 +231,15 @@ Result<Metrics> MeasuredReplay::Run(const Measured& row, Scenario scenario) {
       return RunDecodeStep(row.load, scenario, *cost);
     case MeasuredForm::kSaturated:
     case MeasuredForm::kClosedLoop:
-      return RunClosedLoop(row.load, scenario);
+      return RunClosedLoop(row.load, scenario, factors);
     case MeasuredForm::kPoisson:
-      return RunPoisson(row.load, std::move(scenario));
+      return RunPoisson(row.load, std::move(scenario), factors);
     case MeasuredForm::kPromptPool:
-      return RunPromptPool(row.load, std::move(scenario));
+      return RunPromptPool(row.load, std::move(scenario), factors);
     case MeasuredForm::kReplay:
-      return Replay(row, std::move(scenario));
+      return Replay(row, std::move(scenario), factors);
     case MeasuredForm::kScenario:
-      return MetricsOf(scenario);
+      return MetricsOf(scenario, factors);
   }
   return Issue{"", "a form that is not known"};
 }

@@ -51,7 +51,7 @@ Request RequestOf(MeasuredRow& row) {
   return out;
 }
 
-Result<Recorded> RequestsOf(const MeasuredTable& table, const std::string& file) {
+Result<RecordedRequests> RequestsOf(const MeasuredTable& table, const std::string& file) {
   std::vector<Request> read;
   for (std::size_t i = 0; i < table.Rows(); ++i) {
     MeasuredRow row(table, file, i);
@@ -73,7 +73,7 @@ Result<Recorded> RequestsOf(const MeasuredTable& table, const std::string& file)
     }
     requests->push_back(r.request);
   }
-  return Recorded(std::move(requests));
+  return RecordedRequests(std::move(requests));
 }
 
 std::string_view NameOf(std::string_view path) {
@@ -129,13 +129,13 @@ std::optional<std::string> RequestFiles::Find(std::string_view directory, std::s
   return *found;
 }
 
-const Result<Recorded>& RequestFiles::Read(const std::string& path) {
+const Result<RecordedRequests>& RequestFiles::Read(const std::string& path) {
   const auto known = read_.find(path);
   if (known != read_.end()) return known->second;
   return read_.emplace(path, ReadAnew(path)).first->second;
 }
 
-Result<Recorded> RequestFiles::ReadAnew(const std::string& path) const {
+Result<RecordedRequests> RequestFiles::ReadAnew(const std::string& path) const {
   const std::string file = PlainText(path);
   const Result<std::string> text = ReadFile(folder_ + "/" + path, kMostFileBytes);
   if (!text.ok()) return Issue{"", file + ": " + text.issues()[0].message};

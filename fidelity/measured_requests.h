@@ -18,7 +18,7 @@ namespace servecast {
 // A file of measurements is at most so large.
 inline constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
 
-using Recorded = std::shared_ptr<const std::vector<MeasuredRequest>>;
+using RecordedRequests = std::shared_ptr<const std::vector<MeasuredRequest>>;
 
 // Whether the columns are those of requests.
 bool IsRequestTable(const MeasuredTable& table);
@@ -36,17 +36,17 @@ class RequestFiles {
   // "requests", beside it, or else below it. nullopt when there is none.
   std::optional<std::string> Find(std::string_view directory, std::string_view run);
   // Issue: what is damaged. A file is read once.
-  const Result<Recorded>& Read(const std::string& path);
+  const Result<RecordedRequests>& Read(const std::string& path);
   // Whether Find has returned it, or it is a part of one that it has, by its name.
   bool IsOfARun(const std::string& path) const;
 
  private:
-  Result<Recorded> ReadAnew(const std::string& path) const;
+  Result<RecordedRequests> ReadAnew(const std::string& path) const;
 
   std::string folder_;
   std::vector<std::string> paths_;
   std::set<std::string, std::less<>> of_runs_;  // stems
-  std::map<std::string, Result<Recorded>> read_;
+  std::map<std::string, Result<RecordedRequests>> read_;
 };
 
 }  // namespace servecast

@@ -32,6 +32,7 @@ Metrics ServingMetrics(MeasuredRow& row) {
   };
   add("ttft", {"ttft_mean_ms", "mean_ttft_ms"}, kPositive);
   add("ttft_p99", {"ttft_p99_ms", "p99_ttft_ms"}, kPositive);
+  add("tpot_p99", {"tpot_p99_ms", "p99_tpot_ms"}, kPositive);
   add("tpot", {"tpot_from_e2e_ms", "tpot_mean_ms", "mean_tpot_ms"}, kPositive);
   add("e2e", {"e2e_mean_ms", "mean_latency_ms"}, kPositive);
   add("throughput", {"request_throughput_rps", "achieved_rps", "throughput_rps"}, kPositive);
@@ -245,7 +246,7 @@ std::optional<std::size_t> BeginOf(const RunStages& run, std::int64_t stage, std
 }
 
 // Puts what clients saw of the run, or of a stage of it, into `m`.
-void ReadRecorded(const Reading& r, const Recorded& recorded, const RunStages& run,
+void ReadRecorded(const Reading& r, const RecordedRequests& recorded, const RunStages& run,
                   std::int64_t stage, Measured& m) {
   const std::vector<MeasuredRequest>& requests = *recorded;
   m.load.form = MeasuredForm::kReplay;
@@ -315,7 +316,7 @@ void ReadRun(const Reading& r, const RunStages& run) {
   if (m.skipped.empty()) m.skipped = Unstated(r.row, name);
   if (!m.skipped.empty()) return r.Add(std::move(m));
   if (path) {
-    const Result<Recorded>& recorded = r.file.requests.Read(*path);
+    const Result<RecordedRequests>& recorded = r.file.requests.Read(*path);
     if (recorded.ok()) {
       ReadRecorded(r, recorded.value(), run, stage, m);
     } else {

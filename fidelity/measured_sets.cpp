@@ -323,6 +323,7 @@ Metrics RequestMetrics(std::vector<double> ttft, const std::vector<double>& tpot
                        const std::vector<double>& e2e) {
   Metrics values;
   if (!tpot.empty()) values["tpot"] = MeanOf(tpot);
+  if (!tpot.empty()) values["tpot_p99"] = PercentileOf(tpot, 0.99);
   if (!e2e.empty()) values["e2e"] = MeanOf(e2e);
   if (ttft.empty()) return values;
   values["ttft"] = MeanOf(ttft);

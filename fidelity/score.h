@@ -17,8 +17,8 @@
 namespace servecast {
 
 // What is scored, in the order of tables.
-inline constexpr std::array<const char*, 5> kScored = {"ttft", "tpot", "e2e", "ttft_p99",
-                                                       "throughput"};
+inline constexpr std::array<const char*, 6> kScored = {"ttft",     "tpot",     "e2e",
+                                                       "ttft_p99", "tpot_p99", "throughput"};
 
 // Of |predicted - measured| / measured.
 struct ErrorSummary {
@@ -67,12 +67,29 @@ struct UnderstoodSetup {
   std::size_t rows = 0;
 };
 
+// A figure beside its band of 90 %, from a model of the error that has not seen its server.
+struct ScoredFigure {
+  std::string row, metric;
+  double measured = 0, predicted = 0, low = 0, high = 0;
+  std::string_view of;  // class: "serving near", "dense near", "others near", "middle", "far"
+
+  bool Covered() const { return low <= measured && measured <= high; }
+};
+
+// Of the figures of one metric and class.
+struct ScoredCoverage {
+  std::size_t rows = 0, setups = 0;
+  double of_rows = 0, of_setups = 0;  // shares covered; each set-up counts as one
+  double half_width = 0;              // median, over the forecast
+};
+
 struct ScoredSet {
   std::string name;
   std::size_t rows = 0;  // of the file: those that are scored and those that are skipped
   std::vector<std::pair<std::string, std::string>> skipped;  // row, reason
   Errors errors;
   std::vector<ScoredSweep> sweeps;
+  std::vector<ScoredFigure> figures;  // once AddBands did its part
 };
 
 struct FidelityTable {
@@ -82,6 +99,8 @@ struct FidelityTable {
   std::size_t runs = 0;            // of which there is one
   std::size_t measured_twice = 0;  // rows of runs that a set before theirs holds
   std::vector<UnderstoodSetup> understood;
+  // By metric, then class, "all" among them; once AddBands did its part.
+  std::map<std::string, std::map<std::string, ScoredCoverage>> coverage;
 };
 
 // A folder, and what ReadMeasuredSets has found in it.
@@ -98,6 +117,9 @@ Result<std::vector<ScoredRow>> ScoreRows(const std::vector<MeasuredFolder>& fold
 std::optional<double> SignedError(const ScoredRow& row, const char* metric);
 
 FidelityTable TableOf(const std::vector<ScoredRow>& rows);
+
+// Runs rows that queue again, some eight times as long as ScoreRows takes for them.
+void AddBands(const std::vector<ScoredRow>& rows, FidelityTable& table);
 
 std::string FidelityText(const FidelityTable& table);
 // As JSON: all of it, or, to be kept, without the rows that are left out.

@@ -80,6 +80,55 @@ void WriteSkipped(JsonWriter& json, const ScoredSet& set) {
   json.EndArray();
 }
 
+// Six digits, as rows have.
+double Digits(double value) {
+  if (!std::isfinite(value) || value == 0) return value;
+  const double unit = std::pow(10, std::floor(std::log10(std::fabs(value))) - 5);
+  return std::nearbyint(value / unit) * unit;
+}
+
+void WriteFigures(JsonWriter& json, const ScoredSet& set) {
+  json.Key("figures");
+  json.BeginArray();
+  for (const ScoredFigure& figure : set.figures) {
+    json.BeginObject();
+    json.Key("row"), json.Text(figure.row);
+    json.Key("metric"), json.Text(figure.metric);
+    json.Key("measured"), json.Number(figure.measured);
+    json.Key("predicted"), json.Number(Digits(figure.predicted));
+    json.Key("low"), json.Number(Digits(figure.low));
+    json.Key("high"), json.Number(Digits(figure.high));
+    json.Key("class"), json.Text(figure.of);
+    json.EndObject();
+  }
+  json.EndArray();
+}
+
+void WriteCoverage(JsonWriter& json, const FidelityTable& table) {
+  const auto number = [&json](const char* key, double value) {
+    json.Key(key);
+    json.Number(std::nearbyint(value * 1e4) / 1e4);
+  };
+  json.Key("coverage");
+  json.BeginObject();
+  for (const auto& [metric, classes] : table.coverage) {
+    json.Key(metric);
+    json.BeginObject();
+    for (const auto& [name, coverage] : classes) {
+      json.Key(name);
+      json.BeginObject();
+      json.Key("rows"), json.Integer(static_cast<std::int64_t>(coverage.rows));
+      json.Key("set_ups"), json.Integer(static_cast<std::int64_t>(coverage.setups));
+      number("rows_covered", coverage.of_rows);
+      number("set_ups_covered", coverage.of_setups);
+      number("half_width", coverage.half_width);
+      json.EndObject();
+    }
+    json.EndObject();
+  }
+  json.EndObject();
+}
+
 void WriteSet(JsonWriter& json, const ScoredSet& set, FidelityParts parts) {
   json.BeginObject();
   json.Key("name");
@@ -105,6 +154,7 @@ void WriteSet(JsonWriter& json, const ScoredSet& set, FidelityParts parts) {
     }
     json.EndArray();
   }
+  if (parts == FidelityParts::kAll) WriteFigures(json, set);
   json.EndObject();
 }
 
@@ -231,6 +281,7 @@ std::string FidelityJson(const FidelityTable& table, FidelityParts parts) {
   json.Key("overall");
   json.BeginObject();
   WriteErrors(json, table.overall);
+  if (parts == FidelityParts::kAll) WriteCoverage(json, table);
   json.EndObject();
   json.EndObject();
   return json.Take();

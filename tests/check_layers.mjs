@@ -41,6 +41,8 @@ const layers = {
   public: [],
   cost: ['base', 'public'],
   workload: ['base', 'public'],
+  // What forecasts were off by, and the bands that follow.
+  evidence: ['base', 'public'],
   metrics: ['base', 'public', 'cost', 'workload'],
   serving: ['base', 'public', 'cost', 'workload', 'metrics'],
   // Policies see the extension points and what they decide about, never who calls them (policiesMay).
@@ -51,10 +53,10 @@ const layers = {
   export: ['base', 'public', 'io', 'import'],
   simulation: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io'],
   // What asks more than one simulation.
-  experiment: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io', 'simulation'],
+  experiment: ['base', 'public', 'cost', 'workload', 'evidence', 'metrics', 'serving', 'policies', 'io', 'simulation'],
   // What measurements of a server say of a model's parameters.
-  calibrate: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'io', 'import', 'simulation', 'experiment'],
-  plan: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io', 'simulation', 'experiment'],
+  calibrate: ['base', 'public', 'cost', 'workload', 'evidence', 'metrics', 'serving', 'io', 'import', 'simulation', 'experiment'],
+  plan: ['base', 'public', 'cost', 'workload', 'evidence', 'metrics', 'serving', 'policies', 'io', 'simulation', 'experiment'],
 };
 const engine = Object.keys(layers);
 for (const layer of ['host', 'wasm', 'testing']) layers[layer] = [...engine];

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "experiment/findings.h"
+#include "experiment/verdict_text.h"
 #include "metrics/summarize.h"
 #include "metrics/targets.h"
 #include "metrics/words.h"
@@ -328,6 +329,14 @@ std::string Simulated(const Findings& findings, bool overloaded, const Report& r
 }
 
 }  // namespace
+
+std::string SubjectText(const Scenario& scenario) { return Subject(scenario); }
+std::string LoadText(const Scenario& scenario, const Report& report) {
+  return Load(scenario, report);
+}
+std::string TargetsText(std::size_t count, std::size_t of) { return Targets(count, of); }
+std::string TargetName(const SloSpec& slo) { return NameOf(slo); }
+std::string FigureText(const SloResult& result) { return ValueOfLimit(result); }
 
 void JudgeExperiment(const Scenario& scenario, const Findings& findings, bool overloaded,
                      Report& r) {

@@ -3,6 +3,7 @@
 
 #include "io/json_writer.h"
 #include "metrics/words.h"
+#include "servecast/error_band.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 
@@ -204,6 +205,17 @@ void WriteEvidence(const Evidence& e, JsonWriter& out, Members& put) {
   });
 }
 
+void WriteModelError(const ModelError& e, Members& put) {
+  put.Object("model_error", [&] {
+    put("bias", e.bias);
+    put("corrected", e.corrected);
+    put("half_width", e.half_width);
+    put("level", kBandLevel);
+    put("nearness", e.nearness);
+    put("sentence", e.sentence);
+  });
+}
+
 // Each pool by its name, "" the only one: a mean over pools would hide who is full.
 void WriteKvOfPools(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   const auto write = [&](std::string_view name, std::int64_t tokens, double mean, double peak) {
@@ -239,12 +251,28 @@ void WriteBinding(const Report& r, Scope scope, Members& put) {
   });
 }
 
-void WriteJudgement(const Report& r, Scope scope, JsonWriter& out, Members& put) {
+void WriteBand(const TargetBand& band, Members& put) {
+  put.Object("band", [&] {
+    put("low", band.low);
+    put("high", band.high);
+    put("level", kBandLevel);
+    put("probability", band.probability);
+    put.Object("model", [&] {
+      put("low", band.model_low);
+      put("high", band.model_high);
+    });
+  });
+}
+
+// `banded`: null where the forecast's error is not known.
+void WriteJudgement(const Report& r, const Banded* banded, Scope scope, JsonWriter& out,
+                    Members& put) {
   put.Object("verdict", [&] {
     put("state", StateName(r.verdict.state));
     put("sentence", r.verdict.sentence);
     put("limit", r.verdict.limit);
     put("note", r.verdict.note);
+    if (banded != nullptr && banded->probability) put("probability", banded->probability);
   });
   out.Key("slo");
   out.BeginArray();
@@ -268,6 +296,8 @@ void WriteJudgement(const Report& r, Scope scope, JsonWriter& out, Members& put)
     put("margin", result.margin);
     put("low", share ? result.low_share : result.low_ms);
     put("high", share ? result.high_share : result.high_ms);
+    const auto k = static_cast<std::size_t>(&result - r.slo.data());
+    if (banded != nullptr && banded->targets[k]) WriteBand(*banded->targets[k], put);
     const bool all = r.certainty && (result.low_ms || result.low_share || result.unbounded);
     put("runs", all ? r.certainty->runs : std::int64_t{1});
     put("unbounded", result.unbounded);
@@ -583,7 +613,9 @@ void WriteFigures(const Report& r, Scope scope, JsonWriter& out, Members& put) {
 
 }  // namespace
 
-std::string ReportJson(const Report& r, ReportParts parts) {
+std::string ReportJson(const Report& r, ReportParts parts) { return ReportJson(r, nullptr, parts); }
+
+std::string ReportJson(const Report& r, const Banded* banded, ReportParts parts) {
   JsonWriter out(parts == ReportParts::kSummary || parts == ReportParts::kWithSeries);
   Members put(out);
   out.BeginObject();
@@ -595,8 +627,9 @@ std::string ReportJson(const Report& r, ReportParts parts) {
   put("finished", r.finished);
   const Scope scope{.all = true, .run = !r.certainty.has_value()};
   WriteFigures(r, scope, out, put);
-  WriteJudgement(r, scope, out, put);
+  WriteJudgement(r, banded, scope, out, put);
   WriteSetting(r, scope, out, put);
+  if (banded != nullptr) WriteModelError(banded->error, put);
   if (!scope.run) {
     put.Object("first_run", [&] {
       const Scope first{.all = false, .run = true};

@@ -1,0 +1,48 @@
+// The band of 90 % around each predicted figure of a measured row, of an error model that has not
+// seen the row's server.
+#pragma once
+
+#include <array>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "evidence/response.h"
+#include "measured_replay.h"
+#include "measured_sets.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+struct RowBands {
+  std::string_view of;  // its class (evidence_fit.h)
+  SetupFeatures features;
+  std::map<std::string, FigureBand> figures;  // by metric
+};
+
+// A measured row in the form that the error model compares: as of a stranger's server.
+SetupFeatures FeaturesOf(const Measured& row, const Scenario& setup);
+
+class BandReader {
+ public:
+  // `setup`: what `row` is simulated as; `predicted`: what came out. Runs the row again where a
+  // figure depends on a queue; rows of one recorded run share these, so ask for them one after
+  // another.
+  RowBands Read(const Measured& row, const Scenario& setup, const Metrics& predicted);
+
+ private:
+  struct LeftOut {
+    SetupFeatures without;
+    ErrorField field;
+  };
+  const ErrorField& FieldWithout(const SetupFeatures& features);
+  std::optional<Response> ResponseOf(const std::string& metric, const std::vector<Metrics>& nodes,
+                                     const RowBands& row, double requests) const;
+
+  std::optional<LeftOut> left_out_;  // of the last server
+  std::array<MeasuredReplay, kNodes> replays_;
+};
+
+}  // namespace servecast

@@ -1,0 +1,172 @@
+// The model of the error: a band never narrows when measurements are taken away, is the same for
+// rows and scenarios, and follows the queue.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "core/documents.h"
+#include "evidence/error_field.h"
+#include "evidence/response.h"
+#include "gtest/gtest.h"
+#include "servecast/error_band.h"
+#include "servecast/experiment.h"
+
+namespace servecast {
+namespace {
+
+using testing::Changed;
+using testing::Parsed;
+
+Scenario Chat(const std::string& model, const std::string& gpu, double rate = 2) {
+  return Parsed(Changed({R"(model={"preset": ")" + model + R"("})",
+                         R"(hardware={"preset": ")" + gpu + R"("})",
+                         R"(engine={"preset": "vllm"})",
+                         "workload.arrivals.rate_per_s=" + std::to_string(rate)}));
+}
+
+std::vector<FieldPoint> AllPoints() { return {MeasuredPoints().begin(), MeasuredPoints().end()}; }
+
+TEST(ErrorField, WithoutSomeMeasurements_IsNeverNarrower) {
+  const std::vector<FieldPoint> all = AllPoints();
+  std::vector<SetupFeatures> places = {FeaturesOf(Chat("llama-3.1-8b", "h100-sxm")),
+                                       FeaturesOf(Chat("gpt-oss-120b", "b200-sxm")),
+                                       FeaturesOf(Chat("llama-3.1-8b", "l40s"))};
+  for (std::size_t i = 0; i < all.size(); i += 37) places.push_back(all[i].at);
+  const ErrorField whole(all);
+  for (const std::size_t keep : {2u, 3u, 7u}) {
+    std::vector<FieldPoint> some;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      if (i % keep != 0) some.push_back(all[i]);
+    }
+    const ErrorField fewer(some);
+    for (const SetupFeatures& place : places) {
+      EXPECT_GE(fewer.At(place, 2).half, whole.At(place, 2).half - 1e-12) << place.model;
+    }
+  }
+  const ErrorField none({});
+  for (const SetupFeatures& place : places) {
+    EXPECT_GE(none.At(place, 2).half, whole.At(place, 2).half);
+    EXPECT_EQ(none.At(place, 2).centre, 0);
+  }
+}
+
+TEST(ErrorField, NearerMeasurements_MakeItNarrower) {
+  const double q = MeasuredScale().q;
+  const double near = MeasuredField().At(FeaturesOf(Chat("llama-3.1-8b", "h100-sxm")), q).half;
+  const double far = MeasuredField().At(FeaturesOf(Chat("llama-3.1-8b", "l40s")), q).half;
+  Scenario changed = Chat("llama-3.1-8b", "h100-sxm");
+  changed.hardware.changed = {"memory_bandwidth_gb_s"};
+  const double unknown = MeasuredField().At(FeaturesOf(changed), q).half;
+  EXPECT_GE(near, kLeastHalf);
+  EXPECT_LT(near, 0.12);
+  EXPECT_GT(far, near);
+  EXPECT_GT(unknown, near);
+}
+
+// Rows of forecasts name what a scenario says by its numbers.
+TEST(SetupFeatures, OfPresets_AreThoseOfMeasuredRows) {
+  std::size_t compared = 0;
+  for (const char* model : {"llama-3.1-8b", "qwen3-32b", "gpt-oss-120b", "deepseek-v3",
+                            "mixtral-8x7b", "llama-4-scout-17b-16e"}) {
+    const SetupFeatures of = FeaturesOf(Chat(model, "h200-sxm"));
+    for (const FieldPoint& point : MeasuredPoints()) {
+      if (point.at.model != of.model) continue;
+      ++compared;
+      EXPECT_EQ(of.form, point.at.form) << model;
+      EXPECT_LT(std::fabs(std::log(of.active_billions / point.at.active_billions)), 0.5) << model;
+    }
+  }
+  EXPECT_GT(compared, 20u);
+  const SetupFeatures h200 = FeaturesOf(Chat("llama-3.1-8b", "h200-sxm"));
+  EXPECT_EQ(h200.gpu, "h200-sxm");
+  EXPECT_EQ(h200.GpuFamily(), "hopper");
+  EXPECT_EQ(h200.engine, "vllm");
+  EXPECT_EQ(h200.weights, "16");
+}
+
+Response Proportional(const StepError& error, double ms, double limit) {
+  Response r;
+  for (const ErrorFactors& f : NodesOf(error, FieldScale())) r.at.push_back(ms * f.step);
+  r.limit = limit;
+  return r;
+}
+
+TEST(Response, ProportionalToSteps_HasTheBandOfSteps) {
+  StepError error;
+  error.centre = 0.05;
+  error.half = 0.2;
+  const FigureBand band = BandOf(Proportional(error, 10, 0));
+  EXPECT_NEAR(std::log(band.low / 10), 0.05 - 0.2, 0.01);
+  EXPECT_NEAR(std::log(band.high / 10), 0.05 + 0.2, 0.01);
+  const Response at_centre = Proportional(error, 10, 10 * std::exp(0.05));
+  EXPECT_NEAR(ProbabilityMet({&at_centre, 1}), 0.5, 0.02);
+  // Two targets that move together are met together.
+  const std::vector<Response> two = {Proportional(error, 10, band.high),
+                                     Proportional(error, 20, 2 * band.high)};
+  EXPECT_NEAR(ProbabilityMet(two), 0.95, 0.02);
+}
+
+TEST(Response, UnboundedAtOneEnd_HasNoUpperEnd) {
+  StepError error;
+  error.half = 0.2;
+  Response r = Proportional(error, 10, 30);
+  r.at[5] = std::numeric_limits<double>::infinity();
+  EXPECT_TRUE(std::isinf(BandOf(r).high));
+  EXPECT_GT(ProbabilityMet({&r, 1}), 0.5);
+  EXPECT_LT(ProbabilityMet({&r, 1}), 0.95);
+}
+
+struct Answer {
+  Report report;
+  std::optional<Banded> banded;
+};
+Answer Banding(const Scenario& scenario, std::int64_t slice) {
+  Result<Experiment> run = Experiment::Create(scenario);
+  while (!run.value().Advance(INT64_MAX)) {
+  }
+  Answer answer{run.value().Snapshot(ReportDetail::kSummary), std::nullopt};
+  std::optional<ErrorBand> band = ErrorBand::Create(scenario, {}, answer.report);
+  if (!band) return answer;
+  while (!band->Advance(slice)) {
+  }
+  answer.banded = band->Put(Sureness(), answer.report);
+  return answer;
+}
+
+TEST(ErrorBand, OfAScenario_HoldsItsFigureWhateverTheSlices) {
+  Scenario scenario = Chat("llama-3.1-8b", "h100-sxm", 5);
+  scenario.slo = {{SloMetric::kTpot, 99, 1000, {}, {}, {}, ""}};
+  const Answer answer = Banding(scenario, INT64_MAX);
+  ASSERT_TRUE(answer.banded && answer.banded->probability);
+  const TargetBand& band = *answer.banded->targets[0];
+  const SloResult& target = answer.report.slo[0];
+  EXPECT_LT(band.low, *target.low_ms);
+  EXPECT_GT(*band.high, *target.high_ms);
+  EXPECT_LE(band.low, band.model_low);
+  EXPECT_GT(*answer.banded->probability, 0.99);
+  EXPECT_EQ(answer.report.verdict.state, VerdictState::kMeets);
+  const Answer sliced = Banding(scenario, 500);
+  EXPECT_EQ(sliced.banded->targets[0]->low, band.low);
+  EXPECT_EQ(sliced.banded->targets[0]->high, band.high);
+  scenario.slo[0].limit_ms = *target.value_ms * 1.03;
+  const Answer close = Banding(scenario, INT64_MAX);
+  EXPECT_EQ(close.report.verdict.state, VerdictState::kNear);
+  EXPECT_NE(close.report.verdict.sentence.find("probability"), std::string::npos)
+      << close.report.verdict.sentence;
+  scenario.slo[0].limit_ms = *target.value_ms / 3;
+  const Answer missed = Banding(scenario, INT64_MAX);
+  EXPECT_LT(*missed.banded->probability, 0.01);
+  EXPECT_EQ(missed.report.verdict.state, VerdictState::kMisses);
+}
+
+TEST(ErrorBand, OfStatedTimes_IsNotKnown) {
+  Scenario scenario = Chat("llama-3.1-8b", "h100-sxm");
+  scenario.slo.clear();
+  EXPECT_FALSE(Banding(scenario, INT64_MAX).banded);
+}
+
+}  // namespace
+}  // namespace servecast
