@@ -2,6 +2,7 @@
 // SERVECAST_AUTOSCALER_GOLDEN, or ../shared/reference/autoscaler-golden beside it.
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "gtest/gtest.h"
 #include "testing/autoscaler_golden.h"
@@ -32,11 +33,11 @@ constexpr char kHpaCase[] = R"([{"id": "a", "tolerance_rule": "band", "tolerance
   "downscale_stabilization_s": 300, "cpu_initialization_period_s": 300,
   "initial_readiness_delay_s": 30, "minReplicas": 1, "maxReplicas": 9, "behavior": {},
   "metrics": [{"kind": "External", "target": "AverageValue", "value": 1000}]}])";
-const std::string kHpaHeader =
+constexpr char kHpaHeader[] =
     "case,tick,t_s,spec,status,pods,metrics,proposals,wanted,stabilised,desired,limited,active\n";
 
 std::string HpaDifference(const std::string& row) {
-  const ScalerCases all = CompareHpa(kHpaCase, kHpaHeader + row + "\n");
+  const ScalerCases all = CompareHpa(kHpaCase, std::string(kHpaHeader) + row + "\n");
   return all.cases.size() == 1 ? all.cases[0].difference.value_or("") : "not one case";
 }
 
