@@ -22,6 +22,7 @@ void TakeCalibration(const Scenario&, const Scenario&, LatencyLabel&) { std::abo
 std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica&) { std::abort(); }
 
 void VllmScheduler::StartDrafts() {}
 void VllmScheduler::BeginDrafts(Call&) {}

@@ -16,6 +16,7 @@
 #include "testing/sglang_golden.h"
 #include "testing/vidur_golden.h"
 #include "testing/vllm_golden.h"
+#include "testing/vllm_hybrid_plan.h"
 
 namespace servecast::testing {
 namespace {
@@ -110,7 +111,10 @@ std::string Difference(const GoldenCase& golden, std::size_t* steps) {
   return difference.value_or("");
 }
 
+int RunHybrid(const Arguments& arguments);
+
 int RunVllm(const Arguments& arguments) {
+  if (IsHybridSet(arguments.folder)) return RunHybrid(arguments);
   const Result<std::vector<GoldenCase>> loaded = LoadGoldenCases(arguments.folder);
   if (!loaded.ok()) {
     PrintIssues(loaded.issues());
@@ -133,6 +137,35 @@ int RunVllm(const Arguments& arguments) {
     } else {
       std::printf("DIFF %s: %s\n", golden.name.c_str(), difference.c_str());
     }
+  }
+  std::printf("%d cases, %d equal\n", cases, equal);
+  return equal > 0 && equal == cases ? kOk : kDifferent;
+}
+
+// The sections of a set of hybrid cases.
+int RunHybrid(const Arguments& arguments) {
+  int cases = 0, equal = 0;
+  const auto say = [&](const std::string& name, const std::string& difference) {
+    ++cases;
+    equal += difference.empty() ? 1 : 0;
+    std::printf("%s %s%s%s\n", difference.empty() ? "ok" : "DIFF", name.c_str(),
+                difference.empty() ? "" : ": ", difference.c_str());
+  };
+  const auto plans = ComparePlans(arguments.folder);
+  if (!plans) {
+    std::fprintf(stderr, "%s/kv_cache_config/cases.json: cannot be read\n",
+                 arguments.folder.c_str());
+    return kDifferent;
+  }
+  for (const PlanComparison& plan : *plans) say("kv_cache_config " + plan.name, plan.difference);
+  const Result<std::vector<GoldenCase>> schedules = LoadHybridSchedules(arguments.folder);
+  if (!schedules.ok()) {
+    PrintIssues(schedules.issues());
+    return kDifferent;
+  }
+  for (const GoldenCase& golden : schedules.value()) {
+    std::size_t steps = 0;
+    say("schedules " + golden.name, Difference(golden, &steps));
   }
   std::printf("%d cases, %d equal\n", cases, equal);
   return equal > 0 && equal == cases ? kOk : kDifferent;

@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "import/json_members.h"
+#include "import/model_layers.h"
 #include "import/names.h"
 #include "io/json_document.h"
 
@@ -37,7 +38,7 @@ struct Family {
   bool multi_query = false;  // one KV head unless they say otherwise
 };
 
-constexpr std::array<Family, 40> kFamilies = {{
+constexpr std::array<Family, 50> kFamilies = {{
     {.type = "llama"},
     {.type = "llama4_text", .experts = true},
     {.type = "mistral", .windows = Windows::kAll},
@@ -86,6 +87,16 @@ constexpr std::array<Family, 40> kFamilies = {{
     {.type = "bloom", .tied = true, .bias = true, .context = 2048, .gated = false},
     {.type = "falcon", .tied = true, .context = 2048, .gated = false, .multi_query = true},
     {.type = "phi", .bias = true, .gated = false},
+    {.type = "mimo", .windows = Windows::kAsked, .bias = true},
+    {.type = "qwen3_next", .experts = true, .head_dim = 256},
+    {.type = "qwen3_5_text", .head_dim = 256},
+    {.type = "qwen3_5_moe_text", .experts = true, .head_dim = 256},
+    {.type = "deepseek_v32", .experts = true},
+    {.type = "deepseek_v4", .experts = true},
+    {.type = "glm_moe_dsa", .experts = true},
+    {.type = "gemma4_text", .tied = true, .head_dim = 256},
+    {.type = "nemotron_h", .experts = true},
+    {.type = "nemotron-nas"},
     {.type = "starcoder2", .windows = Windows::kAll, .tied = true, .bias = true, .gated = false},
 }};
 
@@ -129,6 +140,11 @@ class ConfigReader {
     Attention();
     Widths();
     Flags();
+    if (HasLayerList(family_->type)) {
+      if (std::string wrong = WriteLayers(family_->type, *config_, model_); !wrong.empty()) {
+        Complain(std::move(wrong));
+      }
+    }
     Weights();
     if (!problem_.empty()) return Issue{path_, problem_};
     return std::move(model_);
@@ -186,6 +202,10 @@ class ConfigReader {
     const std::string architecture = Architecture();
     if (!problem_.empty()) return;
     family_ = servecast::FindFamily(type.empty() ? architecture : type);
+    // A name of its own for what its architecture is.
+    if (family_ == nullptr && !architecture.empty()) {
+      family_ = servecast::FindFamily(architecture);
+    }
     // Fields of the time before names of families.
     if (type.empty() && architecture.empty() && Find("n_embd") != nullptr) {
       family_ = servecast::FindFamily("gpt2");
@@ -257,6 +277,8 @@ class ConfigReader {
     for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
       experts = experts > 0 ? experts : Number(key);
     }
+    const bool by_list = HasLayerList(family_->type);  // which says the experts
+    if (by_list && !family_->experts) experts = 0;
     if (experts > 0 && !family_->experts) {
       Complain(Format("experts in a model of the family {}", family_->type));
     }
@@ -269,7 +291,8 @@ class ConfigReader {
         Complain("/word_embed_proj_dim: found another than the hidden size, which is not modelled");
       }
     } else if (experts == 0) {
-      Put("intermediate_size", {"intermediate_size"});
+      // Of pruned models each layer says it.
+      Put("intermediate_size", {"intermediate_size"}, Find("block_configs") != nullptr ? 1 : 0);
     } else {
       Experts(experts);
     }
@@ -317,6 +340,7 @@ class ConfigReader {
   }
 
   void SlidingLayers() {
+    if (HasLayerList(family_->type)) return;
     const std::int64_t window = NumberOr("sliding_window", family_->window);
     const std::int64_t layers = Number("num_hidden_layers");
     if (const Json* types = Find("layer_types"); types != nullptr && types->is_array()) {
