@@ -17,6 +17,7 @@
 #include "testing/vidur_golden.h"
 #include "testing/vllm_golden.h"
 #include "testing/vllm_hybrid_plan.h"
+#include "testing/vllm_hybrid_reference.h"
 
 namespace servecast::testing {
 namespace {
@@ -32,6 +33,9 @@ constexpr char kUsage[] =
 vllm: runs the engine on every case of DIR/manifest.json (form vllm-golden-1, and DIR/*/manifest.json),
 step by step, and prints a line a case. Members, tokens, preemptions, finishes, free blocks and
 queue lengths must be equal, times within 1 us.
+DIR of the form vllm-hybrid-golden-1: the engine plans every configuration and runs every schedule; a
+naive reference runs the schedules again, and the cases with encoders, KV from elsewhere and
+offloaded blocks, which no scenario reaches.
 
   --only SETTING...   cases with these settings only (separated by spaces or commas):
                         policy=fcfs       a setting and its value, named as in the manifest
@@ -166,6 +170,18 @@ int RunHybrid(const Arguments& arguments) {
   for (const GoldenCase& golden : schedules.value()) {
     std::size_t steps = 0;
     say("schedules " + golden.name, Difference(golden, &steps));
+  }
+  // What no scenario reaches is the reference's alone.
+  for (const char* section : {"schedules", "encoder", "remote"}) {
+    const bool both = section == std::string("schedules");
+    for (const ReplayComparison& each :
+         ReplayHybrid(arguments.folder, section).value_or(std::vector<ReplayComparison>())) {
+      say(fmt::format("{}{} {}", both ? "reference: " : "", section, each.name), each.difference);
+    }
+  }
+  for (const ReplayComparison& each :
+       ReplayOffload(arguments.folder).value_or(std::vector<ReplayComparison>())) {
+    say("offload " + each.name, each.difference);
   }
   std::printf("%d cases, %d equal\n", cases, equal);
   return equal > 0 && equal == cases ? kOk : kDifferent;

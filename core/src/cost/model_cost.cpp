@@ -647,9 +647,11 @@ std::int64_t KvBlockSize(const Scenario& s) {
   return least;
 }
 
-bool KvByGroups(const Scenario& s) {
+bool KvByGroups(const Scenario& s) { return GroupsAreKept(s) && NeedsKvGroups(s); }
+
+bool NeedsKvGroups(const Scenario& s) {
   const ModelSpec& m = s.model;
-  if (!HasLayerKinds(m) || !GroupsAreKept(s)) return false;
+  if (!HasLayerKinds(m)) return false;
   const bool on = GroupsOn(s);
   if (m.layers.empty()) return on && !Latent(m);  // windows
   return std::any_of(m.layers.begin(), m.layers.end(), [&](const LayerSpec& layer) {

@@ -84,6 +84,8 @@ inline double PeakTflops(const HardwareSpec& hardware, MatrixType type) {
 // Whether layers keep blocks in several tables of a request, or one of another kind than full
 // attention's: vLLM's rules by group (serving/kv/grouped_kv.h).
 bool KvByGroups(const Scenario& scenario);
+// The same, whether or not the scenario asks for what the rules by group lack.
+bool NeedsKvGroups(const Scenario& scenario);
 // Tokens of a KV block: engine.block_size, or what the kernels of the model's layers take at least.
 std::int64_t KvBlockSize(const Scenario& scenario);
 

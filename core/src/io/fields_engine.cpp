@@ -335,13 +335,6 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
           .help = "states kept by layers that have one: auto is align with prefix caching, else one "
                   "a request; all: one at the end of each block"},
          &EngineSpec::mamba_cache_mode, {"auto", "all"});
-  f.Add({.name = "prefix_match_unit",
-         .unit = "tokens",
-         .min = 1,
-         .max = kMaxTokens,
-         .help = "length whose multiples a prefix hit may have in models with states; must divide "
-                 "the blocks of every group; default: whole blocks"},
-        &EngineSpec::prefix_match_unit);
   f.Add({.name = "frees_states_across_gaps",
          .help = "all states behind the latest are freed; false: the search stops at the first gap, "
                  "as in vLLM before September 2026"},

@@ -282,6 +282,7 @@ inline constexpr Lack kBatchesLack[] = {
     {Feature::kHostOverlap, "it is synchronous"},
     {Feature::kVictims, "it preempts no request"},
     {Feature::kPreemptionMean, "it keeps no average of preemptions"},
+    {Feature::kKvGroups, "it counts one table of blocks a request"},
 };
 
 struct SchedulerEntry {

@@ -348,7 +348,7 @@ void GroupedScheduler::Apply(Step& step) {
     if (!output.sampled) continue;
     --slot.placeholders;
     ++slot.known;
-    if (slot.in_flight > 0) {  // rule 23
+    if (in_.engine.async_scheduling) {  // rule 23
       const std::int64_t there = slot.computed - slot.placeholders;
       if (output.tokens > 1 || there % in_.kv_plan->groups.cache_block == 0) {
         kv_.Register(slot.table, slot.request, there);
