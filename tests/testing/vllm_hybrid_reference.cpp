@@ -779,7 +779,6 @@ bool Replay::AdmitOne(Request& r, Flight& flight) {
     hit.tokens = computed;
   } else {
     hit = LookUp(r);
-    if (hit.fresh) return false;
     computed = hit.tokens;
     if (r.remote > 0 && !(r.loads_async && r.loaded)) {  // R2
       const Tokens there = std::min(r.remote, r.loads_async ? r.known() : r.known() - 1);
@@ -798,7 +797,7 @@ bool Replay::AdmitOne(Request& r, Flight& flight) {
     n = Encode(r, computed, n, m.encoded);
     if (n <= 0) return false;
     n = Split(computed, n, r, hit.junction);
-    if (n <= 0) return false;
+    if (n <= 0 || hit.fresh) return false;
   }
   const Tokens room = Free() - (running_.empty() ? 0 : static_cast<Tokens>(s_.watermark * static_cast<double>(s_.blocks)));
   const auto needed = [&](Tokens tokens, bool capped) {
