@@ -280,6 +280,8 @@ class Replay {
   bool Aligns(const Group& g) const { return g.kind == "state" && s_.align; }
   Tokens NeededToAdmit(const Hit& hit, Tokens tokens, bool capped) const;
   Tokens Needed(const Request& r, Tokens tokens) const;
+  bool KeepsPartial(const Request& r, std::size_t i) const;
+  void MovePartial(Request& r);
   void GiveUp(Request& r);
   void Take(Request& r, Tokens tokens);
   void TakeHit(Request& r, const Hit& hit);
@@ -323,7 +325,6 @@ class Replay {
   std::vector<std::size_t> found_;  // by the last Encode: images in the cache
   std::vector<std::string> encoder_hits_, encoder_evicted_;
   std::deque<Flight> flights_;
-  bool cache_hit_partial_ = false;
   std::vector<std::vector<int>> deferred_;  // R6
 };
 
@@ -344,6 +345,15 @@ Tokens Replay::Serve(std::size_t c, const Request& r, Tokens length,
     }
     return true;
   };
+  const auto at_tokens = [&](Tokens tokens, std::vector<int>& blocks) {
+    blocks.clear();
+    for (const std::size_t i : own) {
+      const int block = pool_->Find(KeyOf(r, tokens, i));
+      if (block < 0) return false;
+      blocks.push_back(block);
+    }
+    return true;
+  };
   const auto put = [&](Tokens position, const std::vector<int>& blocks) {
     for (std::size_t i = 0; i < own.size(); ++i) {
       found[i].resize(static_cast<std::size_t>(std::max<Tokens>(
@@ -357,6 +367,14 @@ Tokens Replay::Serve(std::size_t c, const Request& r, Tokens length,
     Tokens i = 0;
     while (i < most && all(i, blocks)) put(i++, blocks);
     while (s_.unit == 0 && i * g.block % alignment_ != 0) --i;
+    if (s_.unit > 0) {  // B16: the longest entry inside the next block
+      Tokens t = std::min(length, (i + 1) * g.block - 1) / s_.unit * s_.unit;
+      for (; t > i * g.block; t -= s_.unit) {
+        if (!at_tokens(t, blocks)) continue;
+        put(i, blocks);
+        return t;
+      }
+    }
     return i * g.block;
   }
   if (g.kind == "chunk") {
@@ -364,6 +382,14 @@ Tokens Replay::Serve(std::size_t c, const Request& r, Tokens length,
     for (auto& each : found) each.assign(static_cast<std::size_t>(i), -1);
     while (i < most && all(i, blocks)) put(i++, blocks);
     return i * g.block;
+  }
+  if (g.kind == "state" && s_.unit > 0) {
+    for (Tokens t = length / s_.unit * s_.unit; t > 0; t -= s_.unit) {
+      if (!at_tokens(t, blocks)) continue;
+      put((t - 1) / g.block, blocks);
+      return t;
+    }
+    return 0;
   }
   if (g.kind == "state") {
     for (Tokens i = most - 1; i >= 0; --i) {
@@ -411,7 +437,8 @@ Replay::Hit Replay::LookUp(const Request& r) {
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       const Group& g = groups_[classes_[c][0]];
       if (g.kind == "full" && of_full >= 0) {
-        length = std::min(of_full, length / g.block * g.block);
+        length = s_.unit > 0 ? std::min(of_full, length)
+                             : std::min(of_full, length / g.block * g.block);
         of_full = length;
       } else {
         length = Serve(c, r, length, found[c]);
@@ -427,7 +454,7 @@ Replay::Hit Replay::LookUp(const Request& r) {
     for (std::size_t i = 0; i < classes_[c].size(); ++i) {
       const std::size_t g = classes_[c][i];
       hit.blocks[g] = found[c].empty() ? std::vector<int>() : found[c][i];
-      hit.blocks[g].resize(static_cast<std::size_t>(length / groups_[g].block), -1);
+      hit.blocks[g].resize(static_cast<std::size_t>(CeilDiv(length, groups_[g].block)), -1);
       if (groups_[g].kind != "state" || length == 0) continue;
       hit.fresh = hit.fresh || fresh_.count(KeyOf(r, length, g)) > 0;
     }
@@ -451,6 +478,7 @@ Tokens Replay::NeededToAdmit(const Hit& hit, Tokens tokens, bool capped) const {
       const int block = hit.blocks[i][static_cast<std::size_t>(k)];
       if (block >= 0 && pool_->refs[Pool::At(block)] == 0) ++needed;
     }
+    if (hit.tokens % g.block != 0) ++needed;  // B16: a copy
   }
   return needed;
 }
@@ -461,8 +489,34 @@ Tokens Replay::Needed(const Request& r, Tokens tokens) const {
     const Tokens more = std::max<Tokens>(
         0, CeilDiv(tokens, groups_[i].block) - static_cast<Tokens>(r.tables[i].size()));
     needed += Aligns(groups_[i]) ? std::min<Tokens>(more, 1) : more;
+    if (KeepsPartial(r, i)) ++needed;
   }
   return needed;
+}
+
+// B16: whether its current state is an entry inside a block, which its next step would overwrite.
+bool Replay::KeepsPartial(const Request& r, std::size_t i) const {
+  if (s_.unit == 0 || !Aligns(groups_[i]) || r.computed % groups_[i].block == 0) return false;
+  const auto k = static_cast<std::size_t>(r.computed / groups_[i].block);
+  if (k >= r.tables[i].size() || r.tables[i][k] < 0) return false;
+  const std::string key = KeyOf(r, r.computed, i);
+  const auto& content = pool_->ContentOf(r.tables[i][k]);
+  return std::find(content.begin(), content.end(), key) != content.end();
+}
+
+// The entry moves to a new block, the request stays on its own.
+void Replay::MovePartial(Request& r) {
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (r.tables.empty() || !KeepsPartial(r, i)) continue;
+    const int block = r.tables[i][static_cast<std::size_t>(r.computed / groups_[i].block)];
+    const std::string key = KeyOf(r, r.computed, i);
+    const int copy = pool_->New();
+    pool_->Forget(block, key);
+    pool_->Register(copy, key);
+    fresh_.insert(key);
+    ++pool_->refs[Pool::At(block)];
+    copies_.push_back({block, copy});
+  }
 }
 
 void Replay::GiveUp(Request& r) {
@@ -510,6 +564,29 @@ void Replay::TakeHit(Request& r, const Hit& hit) {
       if (static_cast<Tokens>(k) < passed) r.tables[i][k] = -1;
       if (r.tables[i][k] >= 0) pool_->Touch(r.tables[i][k]);
     }
+    if (hit.tokens % groups_[i].block != 0) --r.cached[i];
+  }
+  for (std::size_t i = 0; i < groups_.size(); ++i) {  // B16
+    if (hit.tokens % groups_[i].block == 0) continue;
+    const int original = r.tables[i].back(), copy = pool_->New();
+    ++pool_->refs[Pool::At(copy)];
+    r.tables[i].back() = copy;
+    copies_.push_back({original, copy});
+  }
+}
+
+void Replay::RegisterPartial(Request& r, Tokens tokens) {
+  if (s_.unit == 0 || !s_.caching) return;
+  const Tokens end = r.prompt / s_.unit * s_.unit;
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    const Group& g = groups_[i];
+    if (end % g.block == 0 || tokens < end || tokens > r.known()) continue;
+    if (g.kind == "state" ? tokens != end : r.computed >= end) continue;
+    const int block = r.tables[i][static_cast<std::size_t>(end / g.block)];
+    if (block < 0 || pool_->HasContent(block)) continue;
+    const std::string key = KeyOf(r, end, i);
+    pool_->Register(block, key);
+    fresh_.insert(key);
   }
 }
 
@@ -526,6 +603,9 @@ void Replay::Register(Request& r, Tokens tokens) {
       if (g.kind == "window" && groups_.size() > 1 && s_.unit == 0 && run < period &&
           k % period < period - run) {
         continue;
+      }
+      if (s_.unit > 0) {  // a full block replaces partial entries
+        while (pool_->HasContent(block)) pool_->Forget(block, pool_->ContentOf(block).front());
       }
       if (pool_->HasContent(block)) continue;
       // Blocks behind the prompt are keyed by their maker as they are completed.
@@ -720,8 +800,10 @@ bool Replay::Schedule(Flight& flight) {
       if (itself) break;
     }
     if (itself) break;
+    MovePartial(r);
     Take(r, r.computed + n);
     Register(r, std::min(r.computed + n, r.known()));
+    RegisterPartial(r, r.computed + n);
     m.id = r.id;
     m.tokens = n;
     m.before = r.computed;
@@ -834,6 +916,7 @@ bool Replay::AdmitOne(Request& r, Flight& flight) {
   Take(r, computed + n);
   r.computed = computed;
   Register(r, std::min(computed + n, r.known()));
+  RegisterPartial(r, computed + n);
   if (load > 0) at_once_.push_back(fmt::format("{}:{}", r.id, load));
   leave(waiting_);
   leave(held_back_);
