@@ -403,6 +403,13 @@ class ConfigReader {
           Format("/quantization_config: found {}, which is not modelled", ShortJson(*quantized)));
     } else if (!type->empty()) {
       model_["quantization"] = *type;
+      // Experts in another type than the rest, which is in blocks of 8 bits.
+      const bool mixed = !TextOf(*quantized, "moe_quant_algo").empty() &&
+                         Member(*quantized, "weight_block_size") != nullptr;
+      if (mixed) {
+        model_["quantization"] = "fp8";
+        model_["expert_quantization"] = *type;
+      }
     }
   }
 
@@ -422,6 +429,26 @@ const Json* MemberOf(const Json& of, const char* key) {
   if (!of.is_object()) return nullptr;
   const auto at = of.find(key);
   return at == of.end() || at->is_null() ? nullptr : &*at;
+}
+
+// The type of the MLPs' weights, or the experts', where each layer has its own; they are most.
+std::optional<std::string> MixedWeights(const Json& quantized) {
+  const Json* layers = ObjectIn(quantized, "quantized_layers");
+  if (layers == nullptr) return std::nullopt;
+  std::optional<std::string> found;
+  for (const auto& [name, layer] : layers->items()) {
+    const bool mlp = name.find(".mlp") != std::string::npos ||
+                     name.find(".ffn") != std::string::npos ||
+                     name.find("experts") != std::string::npos;
+    if (!mlp) continue;
+    const std::string algorithm = TextIn(layer, "quant_algo");
+    const char* type = algorithm.find("NVFP4") != std::string::npos ? "nvfp4"
+                       : algorithm.find("FP8") != std::string::npos ? "fp8"
+                                                                     : nullptr;
+    if (type == nullptr || (found && *found != type)) return std::nullopt;
+    found = type;
+  }
+  return found;
 }
 
 }  // namespace
@@ -446,6 +473,7 @@ std::optional<std::string> WeightsOfQuantization(const Json& quantized) {
     const double number = std::max(bits(quantized, "bits"), bits(quantized, "w_bit"));
     return number == 4 ? std::optional<std::string>("int4") : std::nullopt;
   }
+  if (TextIn(quantized, "quant_algo") == "MIXED_PRECISION") return MixedWeights(quantized);
   if (method == "modelopt" || method == "modelopt_fp4") {
     const std::string algorithm = TextIn(quantized, "quant_algo");
     return algorithm.empty() ? std::nullopt : WeightsOf(algorithm);

@@ -124,7 +124,9 @@ std::string Compressed(const Members& m, Json& model) {
   }
   model["layers"] = Compact(layers);
   model["q_lora_rank"] = m.Number("q_lora_rank");
-  if (m.Text("expert_dtype") == "fp4") model["expert_quantization"] = "mxfp4";
+  if (m.Text("expert_dtype") == "fp4" && !model.contains("expert_quantization")) {
+    model["expert_quantization"] = "mxfp4";
+  }
   return "";
 }
 

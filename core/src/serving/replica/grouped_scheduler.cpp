@@ -36,6 +36,7 @@ GroupedScheduler::GroupedScheduler(Replica& replica)
 }
 
 void GroupedScheduler::Enqueue(RequestId request) {
+  if (queue_.size() == 0 || queue_.by_key()) head_waits_ = BlockedBy::kNothing;
   queue_.Push(replica_.policy().KeyOf(request),
               in_.requests.arrival[static_cast<std::size_t>(request)], request);
 }
@@ -66,6 +67,9 @@ Formed GroupedScheduler::Form(StepPlan& plan) {
     plan.blocked = BlockedBy::kKvBlocks;
     ++tokenless_calls_;
   }
+  const bool lasts = plan.preempted.empty() && queue_.size() > 0 &&
+                     (plan.blocked == BlockedBy::kSeats || plan.blocked == BlockedBy::kKvBlocks);
+  head_waits_ = lasts ? plan.blocked : BlockedBy::kNothing;
   replica_.SmoothPreemptions(plan.preempted.size(), running());
   TellMachine();
   if (members_.empty()) return plan.preempted.empty() ? Formed::kNothing : Formed::kAgain;
@@ -333,7 +337,7 @@ void GroupedScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interfe
     }
     slot.kind = MemberKind::kContinued;
     slot.last_step = step.end;
-    outputs.push_back({id, slot.request, slot.admission, slot.chunk, sampled});
+    outputs.push_back({id, slot.request, slot.admission, slot.chunk, sampled, false});
   }
 }
 
@@ -354,7 +358,11 @@ void GroupedScheduler::Apply(Step& step) {
         kv_.Register(slot.table, slot.request, there);
       }
     }
-    Deliver(output, step);
+    if (output.counted) {
+      in_.scratch.last_token[static_cast<std::size_t>(output.request)] = step.end;
+    } else {
+      Deliver(output, step);
+    }
     if (slot.known == slot.most) Finish(output.slot, step);
   }
   CountGap(step, 0, 0);
@@ -385,12 +393,14 @@ void GroupedScheduler::EndInQueue(const Output& output, Step& step) {
   in_.scratch.last_token[r] = step.end;
   if (in_.results.generated[r] < replica_.OutputLimit(output.request)) return;
   queue_.DropOne();
+  head_waits_ = BlockedBy::kNothing;
   replica_.EndedInQueue();
   replica_.Finish(output.request, in_.results.generated[r], step);
 }
 
 void GroupedScheduler::Finish(SlotId id, Step& step) {
   Slot& slot = At(id);
+  head_waits_ = BlockedBy::kNothing;
   const RequestId request = slot.request;
   in_.results.interference[static_cast<std::size_t>(request)] +=
       interference_ - slot.interference_before;
@@ -411,13 +421,79 @@ void GroupedScheduler::CountGap(const Step& step, TimeNs gap, std::int64_t token
 
 // ---- Many steps at once --------------------------------------------------------------------
 
-const DecodeRun* GroupedScheduler::BeginRun() { return nullptr; }
-void GroupedScheduler::FirstOfRun(const Step&) {}
-void GroupedScheduler::EndRun(std::int64_t) {}
+// Steps of the present decodes, up to the first that changes a block, ends one of them, or could
+// admit another.
+const DecodeRun* GroupedScheduler::BeginRun() {
+  if (in_.observer != nullptr || running_.empty()) return nullptr;
+  if (queue_.size() > 0 && head_waits_ == BlockedBy::kNothing) return nullptr;
+  std::int64_t most = INT64_MAX;
+  for (const SlotId id : running_) {
+    const Slot& slot = At(id);
+    const std::int64_t made = slot.known + slot.placeholders;
+    const bool quiet = slot.computed == made - 1 && slot.computed >= slot.prompt &&
+                       slot.kind == MemberKind::kContinued && slot.in_flight == slot.quiet_lag &&
+                       slot.last_step >= 0;
+    most = std::min({most, slot.quiet_until - slot.computed, slot.most - made - 1});
+    if (!quiet || most <= 0) return nullptr;
+  }
+  // With two steps in flight each is formed while one computes, from the first on.
+  if (replica_.most_in_flight() > 1 && replica_.in_flight() == 0) return nullptr;
+  decodes_.Clear();
+  for (const SlotId id : running_) decodes_.Join(At(id).computed);
+  DecodeRun& run = run_;
+  run = {};
+  run.decodes = &decodes_;
+  run.most = most;
+  const bool seats = running() < in_.engine.max_num_seqs;
+  run.closed = !seats || (queue_.size() > 0 && !queue_.by_key());
+  run.blocked = queue_.size() > 0 ? head_waits_ : BlockedBy::kNothing;
+  run.comers_blocked = BlockedBy::kSeats;
+  run.takes_blocks = false;
+  run.prices_blocks = false;
+  run.first_apart = true;
+  return &run;
+}
+
+void GroupedScheduler::FirstOfRun(const Step& step) {
+  for (const SlotId id : running_) {
+    const TimeNs before = At(id).last_step;
+    if (before < step.start) in_.recorder.StepDelay(step.start, step.start - before, 1);
+    CountGap(step, step.end - before, 1);
+  }
+  CountGap(step, 0, 0);
+}
+
+// Those of its steps that are in flight are from now on as others are.
+void GroupedScheduler::EndRun(std::int64_t steps) {
+  const std::size_t in_flight = replica_.in_flight();
+  const auto left = std::min(static_cast<std::int64_t>(in_flight), steps);
+  const auto first = in_flight - static_cast<std::size_t>(left);
+  const TimeNs newest = replica_.StartTime();
+  const TimeNs applied = left > 0 ? replica_.InFlight(first).start : newest;
+  for (std::size_t i = first; i < in_flight; ++i) {
+    Step& step = replica_.InFlight(i);
+    step.plain = false;
+    std::vector<Output>& outputs = OutputsOf(step);
+    outputs.clear();
+    for (const SlotId id : running_) {
+      outputs.push_back({id, At(id).request, At(id).admission, 1, true, true});
+    }
+  }
+  for (const SlotId id : running_) {
+    Slot& slot = At(id);
+    slot.computed += steps;
+    slot.known += steps - left;
+    slot.placeholders += left;
+    slot.in_flight += left;
+    slot.last_step = newest;
+    if (steps > left) in_.scratch.last_token[static_cast<std::size_t>(slot.request)] = applied;
+  }
+}
 
 // ---- For others ----------------------------------------------------------------------------
 
 bool GroupedScheduler::GiveUp(RequestId request) {
+  head_waits_ = BlockedBy::kNothing;
   const auto r = static_cast<std::size_t>(request);
   if (in_.results.state[r] == RequestState::kQueued) {
     queue_.DropOne();

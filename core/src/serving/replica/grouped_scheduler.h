@@ -72,6 +72,7 @@ class GroupedScheduler final : public Scheduler {
     RequestId request = kNoRequest;
     std::int64_t admission = 0, tokens = 0;
     bool sampled = false;
+    bool counted = false;  // its gap is: the step is one of a run
   };
 
   Slot& At(SlotId id) { return slots_[static_cast<std::size_t>(id)]; }
@@ -121,6 +122,8 @@ class GroupedScheduler final : public Scheduler {
   std::vector<std::int32_t>& slot_of_;        // by request, with time-outs
   std::int64_t left_ = 0;                     // of the budget, in this call
   std::int64_t admissions_ = 0, tokenless_calls_ = 0;
+  // Why the head of the queue waits, while nothing that it waits for changes; else nothing.
+  BlockedBy head_waits_ = BlockedBy::kNothing;
   TimeNs interference_ = 0;  // by which prefills made steps with decodes longer, so far
   struct Gap {
     TimeNs gap = 0;
