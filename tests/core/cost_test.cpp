@@ -107,6 +107,17 @@ TEST(ParameterCount, MeasuredModels_AreThePublishedCounts) {
       {"qwen3-235b-a22b", 235.1}, {"qwen3-4b", 4.022},
       {"qwen3-8b", 8.191},        {"qwen3-coder-480b-a35b", 480.2},
       {"starcoder2-15b", 15.96},  {"yi-6b", 6.061},
+      {"qwen3.5-27b", 26.9},
+      {"qwen3.5-35b-a3b", 34.66},
+      {"qwen3.5-122b-a10b", 122.1},
+      {"qwen3.5-397b-a17b", 396.3},
+      {"deepseek-v3.2", 671.9},
+      {"deepseek-v4-flash", 284.3},
+      {"glm-5", 743.9},
+      {"gemma-4-26b-a4b", 25.23},
+      {"nemotron-3-nano-30b-a3b", 31.58},
+      {"nemotron-3-super-120b-a12b", 120.7},
+      {"llama-3.3-nemotron-super-49b", 49.87},
   };
   const std::vector<std::string_view> ids = PresetIds("measured_models");
   EXPECT_EQ(ids.size(), billions.size());
