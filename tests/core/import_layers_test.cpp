@@ -33,7 +33,10 @@ std::string Document(const std::string& model, const char* tensor_parallel) {
 
 TEST(ImportLayers, EachConfig_ComesToTheScriptsFigures) {
   int compared = 0;
-  for (const auto& [name, expected] : Figures().items()) {
+  const Json figures = Figures();
+  for (auto each = figures.begin(); each != figures.end(); ++each) {
+    const std::string& name = each.key();
+    const Json& expected = each.value();
     const std::optional<std::string> config = ConfigOf(name);
     if (!config) continue;
     SCOPED_TRACE(name);
