@@ -37,9 +37,13 @@ TEST(ImportLayers, EachConfig_ComesToTheScriptsFigures) {
   for (auto each = figures.begin(); each != figures.end(); ++each) {
     const std::string& name = each.key();
     const Json& expected = each.value();
-    const std::optional<std::string> config = ConfigOf(name);
+    std::optional<std::string> config = ConfigOf(name);
     if (!config) continue;
     SCOPED_TRACE(name);
+    // Python's JSON, which is none.
+    if (const std::size_t at = config->find("Infinity"); at != std::string::npos) {
+      config->replace(at, 8, "1000000");
+    }
     const Result<std::string> model = ModelFromConfig(*config, name);
     ASSERT_TRUE(model.ok()) << Listed(model.issues());
     const Scenario scenario = Parsed(Document(model.value(), "1"));

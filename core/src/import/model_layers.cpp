@@ -167,7 +167,14 @@ std::string Gemma4(const Members& m, Json& model) {
 
 // Nemotron-H and Nemotron 3: each layer is Mamba 2, attention, an MLP or experts.
 std::string NemotronH(const Members& m, Json& model) {
-  const std::string pattern = m.Text("hybrid_override_pattern");
+  std::string pattern = m.Text("hybrid_override_pattern");
+  const Json* types = m.Find("layers_block_type");  // the same as a list of words
+  if (pattern.empty() && types != nullptr && types->is_array()) {
+    for (const Json& type : *types) {
+      pattern += type == "mamba" ? 'M' : type == "attention" ? '*' : type == "moe" ? 'E' : '-';
+    }
+  }
+  if (pattern.empty()) return "/hybrid_override_pattern: missing";
   if (static_cast<std::int64_t>(pattern.size()) != m.Layers()) {
     return Format("/hybrid_override_pattern: found {} letters for {} layers", pattern.size(),
                   m.Layers());
