@@ -25,6 +25,7 @@ std::unique_ptr<Engine> MakeCluster(const Cluster::Input&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeTrtllmScheduler(Replica&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica&) { std::abort(); }
 
 void VllmScheduler::StartDrafts() {}
 void VllmScheduler::BeginDrafts(Call&) {}

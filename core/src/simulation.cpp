@@ -87,7 +87,8 @@ struct Simulation::State {
             .role = pool.spec().role,
             .first_token_from_decode = scenario.cluster.disaggregation.first_token_from_decode,
             .seed = scenario.seed,
-            .windows = pool.cost.windows};
+            .windows = pool.cost.windows,
+            .kv_plan = pool.cost.kv_plan.get()};
   }
 
   void StartReplicas(StepObserver* observer) {

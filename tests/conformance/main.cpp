@@ -20,6 +20,8 @@
 #include "testing/trtllm_golden.h"
 #include "testing/vidur_golden.h"
 #include "testing/vllm_golden.h"
+#include "testing/vllm_hybrid_plan.h"
+#include "testing/vllm_hybrid_reference.h"
 
 namespace servecast::testing {
 namespace {
@@ -37,6 +39,9 @@ constexpr char kUsage[] =
 vllm: runs the engine on every case of DIR/manifest.json (form vllm-golden-1, and DIR/*/manifest.json),
 step by step, and prints a line a case. Members, tokens, preemptions, finishes, free blocks and
 queue lengths must be equal, times within 1 us.
+DIR of the form vllm-hybrid-golden-1: the engine plans every configuration and runs every schedule; a
+naive reference runs the schedules again, and the cases with encoders, KV from elsewhere and
+offloaded blocks, which no scenario reaches.
 
   --only SETTING...   cases with these settings only (separated by spaces or commas):
                         policy=fcfs       a setting and its value, named as in the manifest
@@ -127,7 +132,10 @@ std::string Difference(const GoldenCase& golden, std::size_t* steps) {
   return difference.value_or("");
 }
 
+int RunHybrid(const Arguments& arguments);
+
 int RunVllm(const Arguments& arguments) {
+  if (IsHybridSet(arguments.folder)) return RunHybrid(arguments);
   const Result<std::vector<GoldenCase>> loaded = LoadGoldenCases(arguments.folder);
   if (!loaded.ok()) {
     PrintIssues(loaded.issues());
@@ -150,6 +158,47 @@ int RunVllm(const Arguments& arguments) {
     } else {
       std::printf("DIFF %s: %s\n", golden.name.c_str(), difference.c_str());
     }
+  }
+  std::printf("%d cases, %d equal\n", cases, equal);
+  return equal > 0 && equal == cases ? kOk : kDifferent;
+}
+
+// The sections of a set of hybrid cases.
+int RunHybrid(const Arguments& arguments) {
+  int cases = 0, equal = 0;
+  const auto say = [&](const std::string& name, const std::string& difference) {
+    ++cases;
+    equal += difference.empty() ? 1 : 0;
+    std::printf("%s %s%s%s\n", difference.empty() ? "ok" : "DIFF", name.c_str(),
+                difference.empty() ? "" : ": ", difference.c_str());
+  };
+  const auto plans = ComparePlans(arguments.folder);
+  if (!plans) {
+    std::fprintf(stderr, "%s/kv_cache_config/cases.json: cannot be read\n",
+                 arguments.folder.c_str());
+    return kDifferent;
+  }
+  for (const PlanComparison& plan : *plans) say("kv_cache_config " + plan.name, plan.difference);
+  const Result<std::vector<GoldenCase>> schedules = LoadHybridSchedules(arguments.folder);
+  if (!schedules.ok()) {
+    PrintIssues(schedules.issues());
+    return kDifferent;
+  }
+  for (const GoldenCase& golden : schedules.value()) {
+    std::size_t steps = 0;
+    say("schedules " + golden.name, Difference(golden, &steps));
+  }
+  // What no scenario reaches is the reference's alone.
+  for (const char* section : {"schedules", "encoder", "remote"}) {
+    const bool both = section == std::string("schedules");
+    for (const ReplayComparison& each :
+         ReplayHybrid(arguments.folder, section).value_or(std::vector<ReplayComparison>())) {
+      say(fmt::format("{}{} {}", both ? "reference: " : "", section, each.name), each.difference);
+    }
+  }
+  for (const ReplayComparison& each :
+       ReplayOffload(arguments.folder).value_or(std::vector<ReplayComparison>())) {
+    say("offload " + each.name, each.difference);
   }
   std::printf("%d cases, %d equal\n", cases, equal);
   return equal > 0 && equal == cases ? kOk : kDifferent;

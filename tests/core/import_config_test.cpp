@@ -94,8 +94,8 @@ TEST(ImportConfig, UnknownArchitectures_AreRefusedByName) {
   EXPECT_TRUE(mamba.document.empty());
   EXPECT_TRUE(Says(mamba, "found mamba")) << Listed(mamba);
   const Imported linear =
-      Import(R"({"architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next"})");
-  EXPECT_TRUE(Says(linear, "qwen3_next")) << Listed(linear);
+      Import(R"({"architectures": ["Rwkv7ForCausalLM"], "model_type": "rwkv7"})");
+  EXPECT_TRUE(Says(linear, "rwkv7")) << Listed(linear);
 }
 
 TEST(ImportConfig, FilesOfCurrentModels_AreModelsOrRefusedByName) {

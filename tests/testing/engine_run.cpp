@@ -30,7 +30,10 @@ EngineCase EngineCaseOf(const RandomCase& random_case) {
 }
 
 EngineCase EngineCaseOf(const GoldenCase& golden) {
-  return {golden.requests, golden.engine, golden.scheduler, golden.MaxModelLen(), std::nullopt};
+  EngineCase made = {golden.requests, golden.engine, golden.scheduler, golden.MaxModelLen(),
+                     std::nullopt};
+  made.model = golden.model;
+  return made;
 }
 
 Scenario MakeScenario(const EngineCase& engine_case) {
@@ -55,6 +58,7 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   model.intermediate_size = 256;
   model.vocab_size = 1000;
   model.max_position_embeddings = engine_case.model_max_len;
+  if (engine_case.model) model = *engine_case.model;
   HardwareSpec& hardware = scenario.hardware;
   hardware.name = "roomy";
   hardware.memory_gib = 1000;

@@ -32,6 +32,7 @@ struct EngineCase {
   std::optional<TimeNs> horizon;
   std::vector<RandomStage> stages = {};  // of a pipeline; empty: one
   RandomWindows windows = {};
+  std::optional<ModelSpec> model = {};  // instead of one without figures
 };
 
 EngineCase EngineCaseOf(const RandomCase& random_case);

@@ -13,6 +13,7 @@
 #include "nlohmann/json.hpp"
 #include "testing/csv_table.h"
 #include "testing/data_files.h"
+#include "testing/vllm_hybrid_plan.h"
 
 namespace servecast::testing {
 namespace {
@@ -44,7 +45,10 @@ void WriteContent(GoldenCase& golden) {
   for (std::size_t i = 0; i < golden.extras.size(); ++i) {
     const GoldenExtras& extras = golden.extras[i];
     ContentSegment segment;
-    if (extras.prefix_group >= 0) {
+    if (extras.parent >= 0) {  // that came before it
+      segment.parent = requests.content[static_cast<std::size_t>(extras.parent)];
+      segment.shared_tokens = static_cast<std::int32_t>(extras.prefix_tokens);
+    } else if (extras.prefix_group >= 0) {
       const std::int32_t lora = requests.lora.empty() ? 0 : requests.lora[i];
       const auto [group, is_new] = groups.try_emplace({extras.prefix_group, lora}, 0);
       if (is_new) group->second = add({});
@@ -105,6 +109,7 @@ std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
     golden.extras[at].prefix_group = table.Int(row, "prefix_group");
     golden.extras[at].prefix_tokens = table.Int(row, "prefix_tokens");
     golden.requests.priority[at] = static_cast<std::int32_t>(table.Int(row, "priority"));
+    if (table.Has("parent")) golden.extras[at].parent = table.Int(row, "parent");
     if (!drafts) continue;
     golden.requests.lora[at] = static_cast<std::int32_t>(table.Int(row, "lora"));
     golden.requests.accepted_drafts[at] = list(row, "accept");
@@ -118,6 +123,7 @@ std::optional<Issue> ReadRequests(const fs::path& path, GoldenCase& golden) {
 std::vector<RequestId> ReadIds(CsvTable& table, std::size_t row, const char* column) {
   std::vector<RequestId> ids;
   for (const std::string& item : Items(table.Text(row, column))) {
+    if (item.back() == '*') continue;  // by an earlier call, which scheduled nothing
     ids.push_back(static_cast<RequestId>(table.Int(row, column, item)));
   }
   return ids;
@@ -190,6 +196,10 @@ std::optional<Issue> ReadSteps(const fs::path& path, GoldenCase& golden) {
     step.t = table.Int(row, "T");
     step.k = table.Int(row, "K");
     step.q = table.Real(row, "Q");
+    if (table.Has("held")) {
+      step.held = table.Text(row, "held");
+      step.evicted_total = table.Int(row, "evicted_total");
+    }
     if (table.error()) return table.error();
     golden.steps.push_back(std::move(step));
   }
@@ -324,7 +334,7 @@ void ReadDrafts(Settings& settings, EngineSpec& engine) {
 void ReadEngine(Settings& settings, GoldenCase& golden) {
   EngineSpec& engine = golden.engine;
   engine.name = "vllm-golden";
-  engine.block_size = settings.Int("block_size", 1);
+  if (!settings.IsNull("block_size")) engine.block_size = settings.Int("block_size", 1);
   engine.num_gpu_blocks_override = settings.Int("num_blocks", 2);
   engine.max_num_batched_tokens = settings.Int("max_num_batched_tokens", 1);
   engine.max_num_seqs = settings.Int("max_num_seqs", 1);
@@ -342,18 +352,42 @@ void ReadEngine(Settings& settings, GoldenCase& golden) {
   golden.scheduler.order = policy == "priority" ? "priority_fcfs" : policy;
 }
 
+// A model of the case's layers, and the options that only such models have.
+void ReadHybridModel(const Json& json, GoldenCase& golden) {
+  golden.model = HybridModelOf(json["layers"], json);
+  EngineSpec& engine = golden.engine;
+  if (const std::int64_t block = HybridStateBlock(json)) engine.block_size = block;
+  engine.frees_states_across_gaps = false;  // as that version did
+  if (json.value("mamba_cache_mode", "") == "all") engine.mamba_cache_mode = MambaCacheMode::kAll;
+  if (json["kv_cache_dtype"] == "fp8") engine.kv_cache_dtype = KvCacheDType::kFp8;
+  if (json["prefix_match_unit"].is_number()) {
+    engine.prefix_match_unit = json["prefix_match_unit"].get<std::int64_t>();
+  }
+  const auto flag = [&json](const char* key) { return json.contains(key) && json[key] == true; };
+  if (flag("disable_hybrid_kv_cache_manager")) {
+    engine.hybrid_kv_cache_manager = HybridKvManager::kOff;
+  } else if (flag("allow_chunked_local_with_hybrid")) {
+    engine.hybrid_kv_cache_manager = HybridKvManager::kOn;
+  }
+}
+
 std::optional<Issue> ReadCase(const fs::path& folder, const std::string& prefix, const Json& json,
                               GoldenCase& golden) {
   const std::string manifest = (folder / "manifest.json").string();
   Settings settings(json);
   golden.name = prefix + settings.Text("name");
   ReadEngine(settings, golden);
+  if (json.contains("layers")) ReadHybridModel(json, golden);
   if (json.contains("free_contentless_first")) {
     golden.engine.free_contentless_first = settings.Bool("free_contentless_first");
   }
-  const std::string requests_file = settings.Text("requests_file");
-  const std::string steps_file = settings.Text("steps_file");
-  const std::string results_file = settings.Text("results_file");
+  const auto file = [&](const char* key, const std::string& usual) {
+    return settings.Has(key) ? settings.Text(key) : usual;
+  };
+  const std::string name = settings.Text("name");
+  const std::string requests_file = file("requests_file", "requests_" + name + ".csv");
+  const std::string steps_file = file("steps_file", name + ".steps.csv");
+  const std::string results_file = file("results_file", name + ".requests.csv");
   const std::int64_t requests = settings.Int("requests", 0);
   const std::int64_t steps = settings.Int("steps", 0);
   if (settings.error()) {
@@ -405,6 +439,27 @@ void ReadManifest(const fs::path& folder, const std::string& prefix, std::vector
 }
 
 }  // namespace
+
+Result<std::vector<GoldenCase>> LoadHybridSchedules(const std::string& folder) {
+  const fs::path root(folder), manifest_path = root / "manifest.json";
+  const std::optional<std::string> text = ReadFile(manifest_path.string());
+  const Json manifest = Json::parse(text.value_or(""), nullptr, /*allow_exceptions=*/false);
+  if (!manifest.is_object() || !manifest.contains("schedules")) {
+    return Issue{manifest_path.string(), "is not a JSON object with a list \"schedules\""};
+  }
+  std::vector<GoldenCase> cases;
+  Issues issues;
+  for (const Json& json : manifest["schedules"]) {
+    GoldenCase golden;
+    if (std::optional<Issue> issue = ReadCase(root / "schedules", "", json, golden)) {
+      issues.push_back(*std::move(issue));
+    } else {
+      cases.push_back(std::move(golden));
+    }
+  }
+  if (!issues.empty()) return issues;
+  return cases;
+}
 
 Result<std::vector<GoldenCase>> LoadGoldenCases(const std::string& folder) {
   std::vector<GoldenCase> cases;

@@ -22,6 +22,7 @@ namespace servecast::testing {
 struct GoldenExtras {
   std::int64_t prefix_group = -1;  // -1: none
   std::int64_t prefix_tokens = 0;
+  std::int64_t parent = -1;  // hybrid: a request whose tokens are the first `prefix_tokens`; -1: none
 };
 
 struct GoldenStep {
@@ -29,6 +30,8 @@ struct GoldenStep {
   double sched_s = 0, start_s = 0, end_s = 0;
   std::int64_t t = 0, k = 0;  // the sums of the step time
   double q = 0;
+  std::string held;  // hybrid: blocks by class of groups, a member each
+  std::int64_t evicted_total = -1;
 };
 
 // A row of <case>.requests.csv.
@@ -46,6 +49,7 @@ struct GoldenCase {
   std::map<std::string, std::string> settings;
   EngineSpec engine;  // num_gpu_blocks_override and max_model_len are set
   SchedulerSpec scheduler;
+  std::optional<ModelSpec> model;    // hybrid: its layers
   RequestTable requests;             // with content and priorities
   std::vector<GoldenExtras> extras;  // one per request
   std::vector<GoldenStep> steps;
@@ -54,6 +58,9 @@ struct GoldenCase {
   std::int64_t PoolBlocks() const { return *engine.num_gpu_blocks_override; }
   std::int64_t MaxModelLen() const { return *engine.max_model_len; }
 };
+
+// Every schedule of a set of hybrid cases (form vllm-hybrid-golden-1).
+Result<std::vector<GoldenCase>> LoadHybridSchedules(const std::string& folder);
 
 // Every case of `folder`'s manifest.json and of its direct subfolders' manifests. Inputs of a case
 // are looked up where the manifest says, in its folder, then in the parent of it.

@@ -30,6 +30,35 @@ std::int64_t BytesPerValue(DType dtype);
 // torch_dtype, and with mxfp4 all but the experts do.
 enum class Quantization { kNone, kFp8, kInt4, kNvfp4, kMxfp4 };
 
+// What the MLP of a layer is. Auto: experts where the model has them and the layer is not among
+// its first `num_dense_layers`, else dense.
+enum class LayerMlp { kAuto, kDense, kExperts, kNone };
+
+// Equal layers in a row: how they mix tokens, what they keep of them (core/src/cost/layers), and
+// their MLP. A size of 0 is the model's own where the model has one.
+struct LayerSpec {
+  std::string kind = "full";  // as registered in core/src/cost/layers
+  std::int64_t count = 1;
+  LayerMlp mlp = LayerMlp::kAuto;
+  std::int64_t intermediate_size = 0;  // of its MLP, or of one of its experts
+  bool shares_kv = false;              // reads the KV of an earlier layer and keeps none
+  // Attention.
+  std::int64_t num_attention_heads = 0, num_key_value_heads = 0, head_dim = 0, v_head_dim = 0;
+  std::int64_t window = 0;  // sliding: tokens that it looks back; chunked: tokens of a chunk
+  bool gated = false;       // a gate as wide as the heads' output, of the query projection
+  bool k_eq_v = false;      // values are the keys: the cache has both, the weights one
+  // Sparse attention: which keys count is chosen by an indexer.
+  std::int64_t index_n_heads = 0, index_head_dim = 0, index_topk = 0;
+  std::int64_t compress_ratio = 0;  // tokens that become one entry of the cache
+  // States: heads, their keys and values, the convolution before them.
+  std::int64_t state_heads = 0, state_key_heads = 0, state_key_dim = 0, state_value_dim = 0;
+  std::int64_t state_size = 0, state_groups = 0, inner_size = 0, conv_kernel = 0;
+  std::int64_t state_chunk = 0;  // tokens that the kernels of states take at a time; 0: not said
+  bool float32_state = false;
+
+  friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
+};
+
 // A transformer, in the words of Hugging Face's config.json.
 struct ModelSpec {
   std::string name;
@@ -61,7 +90,12 @@ struct ModelSpec {
   // Layers whose attention looks back so many tokens only.
   std::int64_t sliding_window = 0;
   std::int64_t num_sliding_layers = 0;
+  // Layers of several kinds: a period, repeated until there are num_hidden_layers. Empty: all are
+  // as the fields above say.
+  std::vector<LayerSpec> layers = {};
+  std::int64_t expert_hidden_size = 0;  // width that experts work in; 0: hidden_size
   Quantization quantization = Quantization::kNone;
+  Quantization expert_quantization = Quantization::kNone;  // of experts; none: as quantization
   bool top_p_by_default = false;  // its generation_config.json has a top-p or top-k
   DType torch_dtype = DType::kBfloat16;
 };
@@ -140,6 +174,12 @@ struct KvOffloadSpec {
 
 enum class KvCacheDType { kAuto, kFp8 };
 
+// vLLM's manager of KV groups. Auto: on, but for models with chunked attention.
+enum class HybridKvManager { kAuto, kOn, kOff };
+// Of layers with a state: one a request (none), one at the end of a block (align), one at the end of
+// each (all). Auto: align with prefix caching, none without.
+enum class MambaCacheMode { kAuto, kAll };
+
 // Who proposes draft tokens that the model verifies; vLLM's methods by vLLM's names.
 enum class DraftMethod {
   kNone,
@@ -210,6 +250,12 @@ struct EngineSpec {
   // A freed KV block that holds nothing findable goes to the front of the free list.
   bool free_contentless_first = true;
   bool async_scheduling = false;  // two batches in flight
+  // Of models with layers of several kinds.
+  HybridKvManager hybrid_kv_cache_manager = HybridKvManager::kAuto;
+  MambaCacheMode mamba_cache_mode = MambaCacheMode::kAuto;
+  std::optional<std::int64_t> prefix_match_unit;  // tokens; none: whole blocks
+  // A state behind a gap that a drafted or late step left is freed, too: vLLM since September 2026.
+  bool frees_states_across_gaps = true;
   KvOffloadSpec kv_offload;       // with prefix caching only
   SpeculativeSpec speculative;
   // Who comes beyond is turned away: so many requests that are not over, the new one among them;

@@ -35,7 +35,50 @@ struct LayerParameters {
 
 double D(std::int64_t x) { return static_cast<double>(x); }
 
-LayerParameters ParametersOf(const ModelSpec& m, double kv_heads) {
+LayerInput InputOf(const ModelSpec& m, const LayerSpec& layer, std::int64_t tp,
+                   KvCacheDType dtype = KvCacheDType::kAuto) {
+  return {m, layer, tp, dtype == KvCacheDType::kFp8 ? 1 : BytesPerValue(m.torch_dtype)};
+}
+
+// The MLP of layer `i` of a model with a list of layers.
+LayerMlp MlpOf(const ModelSpec& m, const LayerSpec& layer, std::int64_t i) {
+  if (layer.mlp != LayerMlp::kAuto) return layer.mlp;
+  return m.num_local_experts > 0 && i >= m.num_dense_layers ? LayerMlp::kExperts : LayerMlp::kDense;
+}
+
+// Likewise, by its layers.
+LayerParameters ParametersOfList(const ModelSpec& m, std::int64_t tp) {
+  LayerParameters p;
+  const double hidden = D(m.hidden_size), matrices = D(m.mlp_matrices);
+  const double expert_width = D(m.expert_hidden_size > 0 ? m.expert_hidden_size : m.hidden_size);
+  std::int64_t i = 0;
+  for (const LayerSpec& layer : LayersOf(m)) {
+    const LayerWork w = FindLayerKind(layer.kind).work(InputOf(m, layer, tp));
+    p.split += w.split;
+    p.whole += w.whole;
+    p.norms += w.plain;
+    const LayerMlp mlp = MlpOf(m, layer, i++);
+    const bool mixes = layer.kind != "none";
+    p.norms += hidden * ((mixes ? 1 : 0) + (mlp != LayerMlp::kNone ? 1 : 0));
+    const auto width = [&](std::int64_t models) {
+      return D(layer.intermediate_size > 0 ? layer.intermediate_size : models);
+    };
+    if (mlp == LayerMlp::kDense) {
+      const bool experts = m.num_local_experts > 0 && m.dense_intermediate_size > 0;
+      p.split += matrices * hidden * width(experts ? m.dense_intermediate_size : m.intermediate_size);
+    } else if (mlp == LayerMlp::kExperts) {
+      p.split += matrices * hidden * D(m.shared_expert_intermediate_size);
+      if (m.expert_hidden_size > 0) p.split += 2 * hidden * expert_width;
+      p.router += hidden * D(m.num_local_experts);
+      p.experts += matrices * expert_width * width(m.intermediate_size) * D(m.num_local_experts);
+    }
+  }
+  return p;
+}
+
+LayerParameters ParametersOf(const ModelSpec& m, std::int64_t tp) {
+  if (!m.layers.empty()) return ParametersOfList(m, tp);
+  const double kv_heads = D(std::max(m.num_key_value_heads, tp));
   const double hidden = D(m.hidden_size), layers = D(m.num_hidden_layers);
   const double expert_layers = D(ExpertLayers(m)), matrices = D(m.mlp_matrices);
   LayerParameters p;
@@ -87,8 +130,12 @@ double DenseBytes(const ModelSpec& m) {
   return m.quantization == Quantization::kMxfp4 ? plain : QuantizedBytes(m.quantization, plain);
 }
 
+Quantization ExpertQuantization(const ModelSpec& m) {
+  return m.expert_quantization != Quantization::kNone ? m.expert_quantization : m.quantization;
+}
+
 double ExpertBytes(const ModelSpec& m) {
-  return QuantizedBytes(m.quantization, D(BytesPerValue(m.torch_dtype)));
+  return QuantizedBytes(ExpertQuantization(m), D(BytesPerValue(m.torch_dtype)));
 }
 
 // 4-bit integers are unpacked to 16 bits, and so are floats where the GPU has no products of them.
@@ -133,7 +180,7 @@ double ExpertShare(const ModelSpec& m, const EngineSpec& e, std::int64_t gpus) {
 // Weights of one GPU. `tables`: of the size of the vocabulary.
 double WeightBytes(const ModelSpec& m, std::int64_t tp, int tables, double expert_share) {
   const double plain = D(BytesPerValue(m.torch_dtype));
-  const LayerParameters p = ParametersOf(m, D(std::max(m.num_key_value_heads, tp)));
+  const LayerParameters p = ParametersOf(m, tp);
   const double table = D(m.vocab_size * m.hidden_size) / D(tp);
   return (p.split / D(tp) + p.whole) * DenseBytes(m) + p.experts * expert_share * ExpertBytes(m) +
          (p.router + p.norms + table * tables + D(m.hidden_size)) * plain;
@@ -151,6 +198,16 @@ double WeightBytes(const Stage& stage, const EngineSpec& engine, std::int64_t tp
 
 // Of `layers` layers.
 double KvBytes(const ModelSpec& m, KvCacheDType dtype, std::int64_t tp, std::int64_t layers) {
+  if (!m.layers.empty()) {  // of what grows with the tokens
+    double bytes = 0;
+    for (const LayerSpec& layer : LayersOf(m)) {
+      for (const KvLayer& cache : FindLayerKind(layer.kind).caches(InputOf(m, layer, tp, dtype))) {
+        const bool grows = cache.kind == KvKind::kFull || cache.kind == KvKind::kChunked;
+        if (grows) bytes += D(cache.token_bytes) / D(cache.ratio);
+      }
+    }
+    return bytes;
+  }
   const std::int64_t bytes = dtype == KvCacheDType::kFp8 ? 1 : BytesPerValue(m.torch_dtype);
   if (Latent(m)) return D(layers * (m.kv_lora_rank + m.qk_rope_head_dim) * bytes);
   const std::int64_t heads_per_gpu = CeilDiv(std::max(m.num_key_value_heads, tp), tp);
@@ -168,14 +225,28 @@ double ActivationsPerToken(const ModelSpec& m, std::int64_t tp) {
 }
 
 bool Divides(const ModelSpec& m, std::int64_t tp) {
+  const auto divided = [tp](std::int64_t count) { return count == 0 || count % tp == 0; };
+  for (const LayerSpec& layer : m.layers) {
+    const bool kv = layer.num_key_value_heads >= tp ? layer.num_key_value_heads % tp == 0
+                                                    : layer.num_key_value_heads == 0 ||
+                                                          tp % layer.num_key_value_heads == 0;
+    if (!kv || !divided(layer.num_attention_heads) || !divided(layer.state_heads) ||
+        !divided(layer.inner_size)) {
+      return false;
+    }
+  }
   const bool kv = m.num_key_value_heads >= tp ? m.num_key_value_heads % tp == 0
                                               : tp % m.num_key_value_heads == 0;
   return m.num_attention_heads % tp == 0 && kv;
 }
 
 // The layers [first, first + count) as a model of their own.
-ModelSpec LayersOf(const ModelSpec& m, std::int64_t first, std::int64_t count) {
+ModelSpec PartOf(const ModelSpec& m, std::int64_t first, std::int64_t count) {
   ModelSpec part = m;
+  if (!m.layers.empty()) {
+    const std::vector<LayerSpec> all = LayersOf(m);
+    part.layers.assign(all.begin() + first, all.begin() + first + count);
+  }
   part.num_hidden_layers = count;
   part.num_dense_layers = std::clamp<std::int64_t>(m.num_dense_layers - first, 0, count);
   // Those with a window stand at even distances.
@@ -190,7 +261,7 @@ std::vector<Stage> StagesOf(const Scenario& s) {
   std::int64_t first = 0;
   for (const std::int64_t count : StageLayers(s.model, s.cluster.pool().pipeline_parallel)) {
     const std::int64_t behind = first + count;
-    stages.push_back({LayersOf(s.model, first, count), first,
+    stages.push_back({PartOf(s.model, first, count), first,
                       s.cluster.pool().attention_data_parallel, first == 0,
                       behind == s.model.num_hidden_layers});
     first = behind;
@@ -266,42 +337,23 @@ double KvGib(const Scenario& s, const Stage& stage, std::int64_t tp) {
   return UsableGib(s, stage, tp) - AllWeightBytes(s, stage, tp) / kGib - OverheadGib(s, stage, tp);
 }
 
-// Whether vLLM's manager of groups is on. It is off, and every layer keeps all tokens, where KV is
-// loaded or sent; other schedulers have none.
-bool ByGroups(const Scenario& s) {
-  const ModelSpec& m = s.model;
-  return s.scheduler.IsVllm() && s.engine.compat == Compat::kNone && !Latent(m) &&
-         m.sliding_window > 0 && m.num_sliding_layers > 0 &&
-         m.num_sliding_layers < m.num_hidden_layers && !s.engine.kv_offload.On() &&
-         s.cluster.pool().role == PoolRole::kMixed;
+// Whether vLLM's manager of groups is on (A5).
+bool GroupsOn(const Scenario& s) {
+  if (s.engine.hybrid_kv_cache_manager != HybridKvManager::kAuto) {
+    return s.engine.hybrid_kv_cache_manager == HybridKvManager::kOn;
+  }
+  return std::none_of(s.model.layers.begin(), s.model.layers.end(),
+                      [](const LayerSpec& layer) { return layer.kind == "chunked"; });
 }
 
-// The layers in the order of the model, those with a window at even distances, then the drafter's.
-// Require: ByGroups.
-KvGroups GroupsOf(const Scenario& s, std::int64_t tp) {
-  const auto bytes = [&s, tp](const ModelSpec& m) {
-    return static_cast<std::int64_t>(KvBytes(m, s.engine.kv_cache_dtype, tp, 1));
-  };
-  const ModelSpec& m = s.model;
-  std::vector<KvLayer> layers;
-  const auto before = [&m](std::int64_t layer) {
-    return CeilDiv(m.num_sliding_layers * layer, m.num_hidden_layers);
-  };
-  for (std::int64_t i = 0; i < m.num_hidden_layers; ++i) {
-    const bool slides = before(i + 1) > before(i);
-    layers.push_back({bytes(m), s.engine.block_size, slides ? m.sliding_window : 0});
-  }
-  if (s.engine.speculative.HasDrafter()) {
-    const ModelSpec drafter = DrafterScenario(s).model;
-    layers.insert(layers.end(), static_cast<std::size_t>(drafter.num_hidden_layers),
-                  {bytes(drafter), s.engine.block_size});
-  }
-  return GroupLayers(std::move(layers));
-}
-
-std::int64_t FullGroups(const KvGroups& groups) {
-  return std::count_if(groups.groups.begin(), groups.groups.end(),
-                       [](const KvGroup& group) { return group.window == 0; });
+// What the scheduler by groups has. Without it windows of models that have no list of layers are
+// counted (KvWindows), and a list of layers is refused (io/feature_checks.cpp).
+bool GroupsAreKept(const Scenario& s) {
+  const EngineSpec& e = s.engine;
+  const PoolSpec& pool = s.cluster.pool();
+  return s.scheduler.IsVllm() && e.compat == Compat::kNone && !e.kv_offload.On() &&
+         pool.role == PoolRole::kMixed && pool.pipeline_parallel == 1 && !e.speculative.On() &&
+         e.max_loras == 0 && e.gc_pass_us == 0 && e.admission_reserve == 0;
 }
 
 std::int64_t TokensInFlight(const Scenario& s) {
@@ -309,6 +361,75 @@ std::int64_t TokensInFlight(const Scenario& s) {
   return s.engine.max_num_batched_tokens * (stages > 1                  ? stages
                                             : s.engine.async_scheduling ? 2
                                                                         : 1);
+}
+
+// What the layers cache, in their order.
+std::vector<KvLayer> CachesOf(const Scenario& s, std::int64_t tp) {
+  std::vector<KvLayer> caches;
+  for (const LayerSpec& layer : LayersOf(s.model)) {
+    const LayerInput in = InputOf(s.model, layer, tp, s.engine.kv_cache_dtype);
+    for (KvLayer& cache : FindLayerKind(layer.kind).caches(in)) caches.push_back(cache);
+  }
+  return caches;
+}
+
+KvRules RulesOf(const Scenario& s, std::int64_t tp) {
+  const ModelSpec& m = s.model;
+  KvRules rules;
+  rules.block_size = KvBlockSize(s);
+  const LayerSpec own;  // by the model's own heads
+  const LayerInput in = InputOf(m, own, tp, s.engine.kv_cache_dtype);
+  rules.latent = Latent(m);
+  rules.full_token_bytes =
+      rules.latent ? (m.kv_lora_rank + m.qk_rope_head_dim) * in.kv_value_bytes
+                   : 2 * in.kv_heads_of_gpu() * m.head_dim * in.kv_value_bytes;
+  rules.prefix_caching = s.engine.enable_prefix_caching;
+  rules.all_states = s.engine.mamba_cache_mode == MambaCacheMode::kAll;
+  for (const LayerSpec& layer : m.layers) {
+    const LayerKindEntry& kind = FindLayerKind(layer.kind);
+    const std::vector<KvLayer> caches = kind.caches(InputOf(m, layer, tp));
+    if (caches.empty() || caches[0].kind != KvKind::kState) continue;
+    rules.all_states = rules.all_states && kind.all_states;
+    rules.state_chunk = layer.state_chunk;
+  }
+  rules.by_groups = GroupsOn(s);
+  rules.max_model_len =
+      std::min(m.max_position_embeddings, s.engine.max_model_len.value_or(INT64_MAX));
+  rules.in_flight = TokensInFlight(s);
+  rules.match_unit = s.engine.prefix_match_unit;
+  return rules;
+}
+
+// Whether windows are counted beside the blocks of the full layers: every layer keeps all tokens
+// where KV is loaded or sent, and by other schedulers.
+bool CountsWindows(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  return m.layers.empty() && s.scheduler.IsVllm() && s.engine.compat == Compat::kNone &&
+         !Latent(m) && m.sliding_window > 0 && m.num_sliding_layers > 0 &&
+         m.num_sliding_layers < m.num_hidden_layers && !s.engine.kv_offload.On() &&
+         s.cluster.pool().role == PoolRole::kMixed && !KvByGroups(s);
+}
+
+// The layers in the order of the model, then the drafter's. Require: CountsWindows.
+KvGroups CountedGroups(const Scenario& s, std::int64_t tp) {
+  KvRules rules = RulesOf(s, tp);
+  rules.block_size = s.engine.block_size;
+  std::vector<KvLayer> layers = CachesOf(s, tp);
+  for (KvLayer& layer : layers) layer.block_size = s.engine.block_size;
+  if (s.engine.speculative.HasDrafter()) {
+    const ModelSpec drafter = DrafterScenario(s).model;
+    const KvLayer own = {
+        .token_bytes =
+            static_cast<std::int64_t>(KvBytes(drafter, s.engine.kv_cache_dtype, tp, 1)),
+        .block_size = s.engine.block_size};
+    layers.insert(layers.end(), static_cast<std::size_t>(drafter.num_hidden_layers), own);
+  }
+  return GroupLayers(std::move(layers), rules);
+}
+
+std::int64_t FullGroups(const KvGroups& groups) {
+  return std::count_if(groups.groups.begin(), groups.groups.end(),
+                       [](const KvGroup& group) { return group.kind == KvKind::kFull; });
 }
 
 KvWindows WindowsOf(const Scenario& s, const KvGroups& groups) {
@@ -325,8 +446,11 @@ KvWindows WindowsOf(const Scenario& s, const KvGroups& groups) {
 
 // Of one position of a request in the full layers; without groups in all layers.
 double BlockBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
-  if (ByGroups(s)) {
-    const KvGroups groups = GroupsOf(s, tp);
+  if (KvByGroups(s)) {
+    return D(GroupLayers(CachesOf(s, tp), RulesOf(s, tp)).BlockBytes(0, INT64_MAX));
+  }
+  if (CountsWindows(s)) {
+    const KvGroups groups = CountedGroups(s, tp);
     const bool drafter = s.engine.speculative.HasDrafter();
     const std::int64_t last = drafter ? INT64_MAX : stage.from + stage.layers.num_hidden_layers;
     return D(FullGroups(groups) * groups.BlockBytes(stage.from, last));
@@ -339,7 +463,12 @@ double BlockBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
 
 // The reserved block and one to use, and what windows take beside it.
 double LeastKvBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
-  const std::int64_t windows = ByGroups(s) ? WindowsOf(s, GroupsOf(s, tp)).Held(1) : 0;
+  if (KvByGroups(s)) {
+    const KvRules rules = RulesOf(s, tp);
+    const KvGroups groups = GroupLayers(CachesOf(s, tp), rules);
+    return D(1 + groups.Planned(1, rules)) * D(groups.BlockBytes(0, INT64_MAX));
+  }
+  const std::int64_t windows = CountsWindows(s) ? WindowsOf(s, CountedGroups(s, tp)).Held(1) : 0;
   return D(2 + windows) * BlockBytes(s, stage, tp);
 }
 
@@ -435,6 +564,15 @@ std::int64_t PoolBlocks(const Scenario& s, std::int64_t groups, double room) {
   return std::min(blocks, std::max<std::int64_t>(1, most) + 1);
 }
 
+// Of blocks that are planned by groups, or given by hand.
+Issue HoldsNoRequest(const Scenario& s, const ModelCost& c, std::int64_t needed) {
+  return {s.engine.num_gpu_blocks_override ? "/engine/num_gpu_blocks_override" : "/model",
+          Format("KV memory of {} blocks holds no request: with this model's groups of layers the "
+                 "shortest takes {}, beside the one that is reserved",
+                 c.pool_blocks, needed),
+          "does_not_fit"};
+}
+
 // Of all stages the one with the least room for blocks decides.
 std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c) {
   const std::vector<Stage> stages = StagesOf(s);
@@ -448,8 +586,11 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
   }
   std::int64_t full = 1;
   KvGroups groups;
-  if (ByGroups(s)) {
-    groups = GroupsOf(s, tp);
+  const KvRules rules = HasLayerKinds(s.model) ? RulesOf(s, tp) : KvRules{};
+  if (KvByGroups(s)) {
+    c.kv_plan = std::make_shared<KvPlan>(KvPlan{rules, GroupLayers(CachesOf(s, tp), rules)});
+  } else if (CountsWindows(s)) {
+    groups = CountedGroups(s, tp);
     full = FullGroups(groups);
     c.windows = WindowsOf(s, groups);
   }
@@ -480,8 +621,15 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
     std::int64_t longest = std::min(s.model.max_position_embeddings,
                                     c.windows.MostPositions(c.usable_blocks) * s.engine.block_size);
     longest = std::min(longest, s.engine.max_model_len.value_or(longest));
-    const std::int64_t each = std::max<std::int64_t>(1, groups.Planned(longest, TokensInFlight(s)));
+    const std::int64_t each = std::max<std::int64_t>(1, groups.Planned(longest, rules));
     c.kv_tokens = static_cast<std::int64_t>(D(c.pool_blocks * full) / D(each) * D(longest));
+  }
+  if (c.kv_plan != nullptr) {
+    const KvGroups& all = c.kv_plan->groups;
+    const std::int64_t longest = all.Longest(c.usable_blocks, rules.max_model_len, rules);
+    if (longest == 0) return HoldsNoRequest(s, c, all.Planned(1, rules));
+    c.kv_tokens = static_cast<std::int64_t>(D(c.pool_blocks) / D(all.Planned(longest, rules)) *
+                                            D(longest));
   }
   return std::nullopt;
 }
@@ -489,12 +637,44 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
 }  // namespace
 
 std::int64_t ExpertLayers(const ModelSpec& m) {
+  if (!m.layers.empty()) {
+    const std::vector<LayerSpec> all = LayersOf(m);
+    std::int64_t count = 0;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      count += MlpOf(m, all[i], static_cast<std::int64_t>(i)) == LayerMlp::kExperts ? 1 : 0;
+    }
+    return count;
+  }
   return m.num_local_experts > 0
              ? std::max<std::int64_t>(0, m.num_hidden_layers - m.num_dense_layers)
              : 0;
 }
 
 bool Latent(const ModelSpec& m) { return m.kv_lora_rank > 0; }
+
+std::int64_t KvBlockSize(const Scenario& s) {
+  std::int64_t least = s.engine.block_size;
+  for (const LayerSpec& layer : s.model.layers) {
+    least = std::max(least, FindLayerKind(layer.kind).least_block);
+  }
+  return least;
+}
+
+bool KvByGroups(const Scenario& s) { return GroupsAreKept(s) && NeedsKvGroups(s); }
+
+bool NeedsKvGroups(const Scenario& s) {
+  const ModelSpec& m = s.model;
+  if (!HasLayerKinds(m)) return false;
+  const bool on = GroupsOn(s);
+  if (m.layers.empty()) return on && !Latent(m);  // windows
+  return std::any_of(m.layers.begin(), m.layers.end(), [&](const LayerSpec& layer) {
+    const std::vector<KvLayer> caches =
+        FindLayerKind(layer.kind).caches(InputOf(m, layer, 1, s.engine.kv_cache_dtype));
+    return std::any_of(caches.begin(), caches.end(), [on](const KvLayer& cache) {
+      return cache.kind == KvKind::kState || (cache.kind != KvKind::kFull && on);
+    });
+  });
+}
 
 std::int64_t BytesPerValue(DType dtype) {
   switch (dtype) {
@@ -520,8 +700,26 @@ void Scenario::UsePool(std::size_t i) {
 
 double ParameterCount(const ModelSpec& m) {
   ModelSpec plain = m;
-  plain.quantization = Quantization::kNone;
+  plain.quantization = plain.expert_quantization = Quantization::kNone;
   return WeightBytes(Stage{plain}, {}, 1) / D(BytesPerValue(m.torch_dtype));
+}
+
+ModelFigures FiguresOf(const ModelSpec& m) {
+  ModelFigures figures;
+  figures.parameters = figures.active = ParameterCount(m);
+  if (m.num_local_experts > 0) {
+    const double idle = 1 - D(m.num_experts_per_tok) / D(m.num_local_experts);
+    figures.active -= idle * ParametersOf(m, 1).experts;
+  }
+  for (const LayerSpec& layer : LayersOf(m)) {
+    const LayerInput in = InputOf(m, layer, 1);
+    for (const KvLayer& cache : FindLayerKind(layer.kind).caches(in)) {
+      const bool state = cache.kind == KvKind::kState;
+      (state ? figures.state_bytes : figures.kv_bytes_per_token) +=
+          D(cache.token_bytes) / D(cache.ratio);
+    }
+  }
+  return figures;
 }
 
 std::vector<std::int64_t> StageLayers(const ModelSpec& model, std::int64_t stages) {
@@ -563,6 +761,7 @@ Scenario DrafterScenario(const Scenario& s) {
   if (drafts.method != DraftMethod::kMtp) m.quantization = Quantization::kNone;
   m.num_hidden_layers = drafts.draft_num_hidden_layers;
   m.num_dense_layers = m.num_sliding_layers = m.sliding_window = 0;
+  m.layers.clear();
   set(m.intermediate_size, drafts.draft_intermediate_size);
   set(m.vocab_size, drafts.draft_vocab_size);
   if (itself) {
@@ -585,6 +784,42 @@ Scenario DrafterScenario(const Scenario& s) {
   return part;
 }
 
+namespace {
+
+bool AlikeInReach(const LayerWork& a, const LayerWork& b) {
+  return a.reach == b.reach && a.chunked == b.chunked && a.tokens_of_key == b.tokens_of_key &&
+         a.chosen == b.chosen;
+}
+
+// What the layers of a list do for tokens; see ModelCost::mixers.
+void AddMixers(const Scenario& s, ModelCost& c) {
+  c.attention_flops_per_pair = c.decode_flops_per_pair = 0;
+  for (const LayerSpec& layer : LayersOf(s.model)) {
+    const LayerInput in = InputOf(s.model, layer, c.tensor_parallel, s.engine.kv_cache_dtype);
+    const LayerWork w = FindLayerKind(layer.kind).work(in);
+    if (w.reach == 0 && w.chosen == 0) {
+      c.attention_flops_per_pair += w.pair_flops;
+      c.decode_flops_per_pair += w.decode_pair_flops;
+    }
+    const auto same = std::find_if(c.mixers.begin(), c.mixers.end(), [&](const LayerWork& other) {
+      return AlikeInReach(other, w);
+    });
+    if (same == c.mixers.end()) {
+      c.mixers.push_back(w);
+      continue;
+    }
+    same->pair_flops += w.pair_flops;
+    same->decode_pair_flops += w.decode_pair_flops;
+    same->key_bytes += w.key_bytes;
+    same->index_pair_flops += w.index_pair_flops;
+    same->index_key_bytes += w.index_key_bytes;
+    same->state_bytes += w.state_bytes;
+    same->token_flops += w.token_flops;
+  }
+}
+
+}  // namespace
+
 ModelCost WorkOf(const Scenario& s) {
   const ModelSpec& m = s.model;
   const std::int64_t tp = s.cluster.pool().tensor_parallel;
@@ -597,7 +832,7 @@ ModelCost WorkOf(const Scenario& s) {
   c.expert_layers = ExpertLayers(m);
   const double group = D(tp), layers = D(m.num_hidden_layers);
   const double bytes = D(BytesPerValue(m.torch_dtype));
-  const LayerParameters p = ParametersOf(m, D(std::max(m.num_key_value_heads, tp)));
+  const LayerParameters p = ParametersOf(m, tp);
   const double dense = p.split / group + p.whole;
   c.dense_bytes = dense * DenseBytes(m) + p.router * bytes;
   c.dense_flops_per_token = 2 * (dense + p.router);
@@ -610,9 +845,13 @@ ModelCost WorkOf(const Scenario& s) {
     c.expert_flops_per_token =
         2 * p.experts * (share * D(c.expert_replicas)) * D(c.experts_per_token) / D(c.experts);
   }
-  c.expert_type = ComputedIn(m.quantization, s.hardware);
-  if (m.quantization == Quantization::kNone) c.expert_type = PlainType(m);
-  c.dense_type = m.quantization == Quantization::kMxfp4 ? MatrixType::k16 : c.expert_type;
+  c.expert_type = ComputedIn(ExpertQuantization(m), s.hardware);
+  if (ExpertQuantization(m) == Quantization::kNone) c.expert_type = PlainType(m);
+  c.dense_type = m.quantization == Quantization::kMxfp4 ? MatrixType::k16
+                 : m.expert_quantization == Quantization::kNone
+                     ? c.expert_type
+                 : m.quantization == Quantization::kNone ? PlainType(m)
+                                                         : ComputedIn(m.quantization, s.hardware);
   const double lm_head = D(m.vocab_size * m.hidden_size) / group;
   c.lm_head_bytes = lm_head * bytes;
   c.lm_head_flops_per_token = 2 * lm_head;
@@ -635,6 +874,7 @@ ModelCost WorkOf(const Scenario& s) {
   c.collective_bytes_per_token = D(m.hidden_size) * bytes;
   c.activation_bytes_per_token = bytes * ActivationsPerToken(m, tp);
   c.kv_bytes_per_token = KvBytes(m, s.engine.kv_cache_dtype, tp, m.num_hidden_layers);
+  if (!m.layers.empty()) AddMixers(s, c);
   return c;
 }
 
@@ -672,6 +912,11 @@ Result<ModelCost> ComputeModelCost(const Scenario& s) {
                  Format("found {}, allowed heads of the draft model that divide over "
                         "tensor_parallel {} as the model's do",
                         s.engine.speculative.draft_num_attention_heads, tp)};
+  }
+  if (KvBlockSize(s) != s.engine.block_size && !KvByGroups(s)) {
+    Scenario larger = s;
+    larger.engine.block_size = KvBlockSize(s);
+    return ComputeModelCost(larger);
   }
   ModelCost c = WorkOf(s);
   if (std::optional<Issue> issue = PlanMemory(s, tp, c)) return *issue;

@@ -3,10 +3,12 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
 #include "cost/kv_groups.h"
+#include "cost/layers/layer_kind.h"
 #include "servecast/report.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
@@ -41,6 +43,9 @@ struct ModelCost {
   // latent attention, which work on the latent.
   double attention_flops_per_pair = 0, decode_flops_per_pair = 0;
   double window_share = 0, window = 0;  // of the layers; tokens
+  // Of a model with a list of layers: what mixes tokens, sums over layers that are alike. The
+  // figures by pair above are then those of full attention alone.
+  std::vector<LayerWork> mixers;
   // Reads and writes between the matrix products of all layers: norms, rotary embedding, KV write,
   // activation function.
   double activation_bytes_per_token = 0;
@@ -59,7 +64,8 @@ struct ModelCost {
   std::int64_t pool_blocks = 0;    // vLLM's pool: one of them is reserved and never used
   std::int64_t usable_blocks = 0;  // pool_blocks - 1
   std::int64_t kv_tokens = 0;      // that the server logs as the size of its cache
-  KvWindows windows;               // what they take of the pool, where it is planned by groups
+  KvWindows windows;  // what they take of the pool, where they are counted and not kept
+  std::shared_ptr<const KvPlan> kv_plan;  // nullptr: one table of blocks a request
 
   // What a request of so many tokens leaves others less room for: these, and its windows.
   std::int64_t RoomOf(std::int64_t tokens, std::int64_t block_size) const {
@@ -74,6 +80,14 @@ inline double PeakTflops(const HardwareSpec& hardware, MatrixType type) {
          : type == MatrixType::k32 ? hardware.peak_fp32_tflops
                                    : hardware.peak_bf16_tflops;
 }
+
+// Whether layers keep blocks in several tables of a request, or one of another kind than full
+// attention's: vLLM's rules by group (serving/kv/grouped_kv.h).
+bool KvByGroups(const Scenario& scenario);
+// The same, whether or not the scenario asks for what the rules by group lack.
+bool NeedsKvGroups(const Scenario& scenario);
+// Tokens of a KV block: engine.block_size, or what the kernels of the model's layers take at least.
+std::int64_t KvBlockSize(const Scenario& scenario);
 
 // What is not quantized: PyTorch multiplies float32 in full unless it is told to use TF32.
 inline MatrixType PlainType(const ModelSpec& model) {
@@ -106,6 +120,14 @@ Scenario StageScenario(const Scenario& scenario, std::int64_t stage);
 Scenario DrafterScenario(const Scenario& scenario);
 // What it has to do; no memory is planned in it.
 ModelCost WorkOf(const Scenario& scenario);
+
+// Of the whole model, on one GPU.
+struct ModelFigures {
+  double parameters = 0, active = 0;  // active: those that a token goes through
+  double kv_bytes_per_token = 0;      // in a cache of the model's own type, by all layers
+  double state_bytes = 0;             // of a request, whatever its length
+};
+ModelFigures FiguresOf(const ModelSpec& model);
 
 // Parameters of the whole model. Exact for the architectures that ModelSpec can say.
 double ParameterCount(const ModelSpec& model);

@@ -42,6 +42,9 @@ bool SameFigures(const Json& figures, const Json& preset) {
                                  {"tie_word_embeddings", false},
                                  {"attention_bias", false},
                                  {"mlp_matrices", 3},
+                                 {"layers", Json::array()},
+                                 {"expert_hidden_size", 0},
+                                 {"expert_quantization", "none"},
                                  {"quantization", "none"}};
   const auto of = [](const Json& model, const std::string& key) {
     const auto at = model.find(key);

@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "import/json_members.h"
+#include "import/model_layers.h"
 #include "import/names.h"
 #include "io/json_document.h"
 
@@ -37,7 +38,7 @@ struct Family {
   bool multi_query = false;  // one KV head unless they say otherwise
 };
 
-constexpr std::array<Family, 40> kFamilies = {{
+constexpr std::array<Family, 50> kFamilies = {{
     {.type = "llama"},
     {.type = "llama4_text", .experts = true},
     {.type = "mistral", .windows = Windows::kAll},
@@ -86,6 +87,16 @@ constexpr std::array<Family, 40> kFamilies = {{
     {.type = "bloom", .tied = true, .bias = true, .context = 2048, .gated = false},
     {.type = "falcon", .tied = true, .context = 2048, .gated = false, .multi_query = true},
     {.type = "phi", .bias = true, .gated = false},
+    {.type = "mimo", .windows = Windows::kAsked, .bias = true},
+    {.type = "qwen3_next", .experts = true, .head_dim = 256},
+    {.type = "qwen3_5_text", .head_dim = 256},
+    {.type = "qwen3_5_moe_text", .experts = true, .head_dim = 256},
+    {.type = "deepseek_v32", .experts = true},
+    {.type = "deepseek_v4", .experts = true},
+    {.type = "glm_moe_dsa", .experts = true},
+    {.type = "gemma4_text", .tied = true, .head_dim = 256},
+    {.type = "nemotron_h", .experts = true},
+    {.type = "nemotron-nas"},
     {.type = "starcoder2", .windows = Windows::kAll, .tied = true, .bias = true, .gated = false},
 }};
 
@@ -129,6 +140,11 @@ class ConfigReader {
     Attention();
     Widths();
     Flags();
+    if (HasLayerList(family_->type)) {
+      if (std::string wrong = WriteLayers(family_->type, *config_, model_); !wrong.empty()) {
+        Complain(std::move(wrong));
+      }
+    }
     Weights();
     if (!problem_.empty()) return Issue{path_, problem_};
     return std::move(model_);
@@ -186,6 +202,10 @@ class ConfigReader {
     const std::string architecture = Architecture();
     if (!problem_.empty()) return;
     family_ = servecast::FindFamily(type.empty() ? architecture : type);
+    // A name of its own for what its architecture is.
+    if (family_ == nullptr && !architecture.empty()) {
+      family_ = servecast::FindFamily(architecture);
+    }
     // Fields of the time before names of families.
     if (type.empty() && architecture.empty() && Find("n_embd") != nullptr) {
       family_ = servecast::FindFamily("gpt2");
@@ -257,6 +277,8 @@ class ConfigReader {
     for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
       experts = experts > 0 ? experts : Number(key);
     }
+    const bool by_list = HasLayerList(family_->type);  // which says the experts
+    if (by_list && !family_->experts) experts = 0;
     if (experts > 0 && !family_->experts) {
       Complain(Format("experts in a model of the family {}", family_->type));
     }
@@ -269,7 +291,8 @@ class ConfigReader {
         Complain("/word_embed_proj_dim: found another than the hidden size, which is not modelled");
       }
     } else if (experts == 0) {
-      Put("intermediate_size", {"intermediate_size"});
+      // Of pruned models each layer says it.
+      Put("intermediate_size", {"intermediate_size"}, Find("block_configs") != nullptr ? 1 : 0);
     } else {
       Experts(experts);
     }
@@ -317,6 +340,7 @@ class ConfigReader {
   }
 
   void SlidingLayers() {
+    if (HasLayerList(family_->type)) return;
     const std::int64_t window = NumberOr("sliding_window", family_->window);
     const std::int64_t layers = Number("num_hidden_layers");
     if (const Json* types = Find("layer_types"); types != nullptr && types->is_array()) {
@@ -379,6 +403,13 @@ class ConfigReader {
           Format("/quantization_config: found {}, which is not modelled", ShortJson(*quantized)));
     } else if (!type->empty()) {
       model_["quantization"] = *type;
+      // Experts in another type than the rest, which is in blocks of 8 bits.
+      const bool mixed = !TextOf(*quantized, "moe_quant_algo").empty() &&
+                         Member(*quantized, "weight_block_size") != nullptr;
+      if (mixed) {
+        model_["quantization"] = "fp8";
+        model_["expert_quantization"] = *type;
+      }
     }
   }
 
@@ -398,6 +429,26 @@ const Json* MemberOf(const Json& of, const char* key) {
   if (!of.is_object()) return nullptr;
   const auto at = of.find(key);
   return at == of.end() || at->is_null() ? nullptr : &*at;
+}
+
+// The type of the MLPs' weights, or the experts', where each layer has its own; they are most.
+std::optional<std::string> MixedWeights(const Json& quantized) {
+  const Json* layers = ObjectIn(quantized, "quantized_layers");
+  if (layers == nullptr) return std::nullopt;
+  std::optional<std::string> found;
+  for (const auto& [name, layer] : layers->items()) {
+    const bool mlp = name.find(".mlp") != std::string::npos ||
+                     name.find(".ffn") != std::string::npos ||
+                     name.find("experts") != std::string::npos;
+    if (!mlp) continue;
+    const std::string algorithm = TextIn(layer, "quant_algo");
+    const char* type = algorithm.find("NVFP4") != std::string::npos ? "nvfp4"
+                       : algorithm.find("FP8") != std::string::npos ? "fp8"
+                                                                     : nullptr;
+    if (type == nullptr || (found && *found != type)) return std::nullopt;
+    found = type;
+  }
+  return found;
 }
 
 }  // namespace
@@ -422,6 +473,7 @@ std::optional<std::string> WeightsOfQuantization(const Json& quantized) {
     const double number = std::max(bits(quantized, "bits"), bits(quantized, "w_bit"));
     return number == 4 ? std::optional<std::string>("int4") : std::nullopt;
   }
+  if (TextIn(quantized, "quant_algo") == "MIXED_PRECISION") return MixedWeights(quantized);
   if (method == "modelopt" || method == "modelopt_fp4") {
     const std::string algorithm = TextIn(quantized, "quant_algo");
     return algorithm.empty() ? std::nullopt : WeightsOf(algorithm);

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "base/text.h"
+#include "cost/model_cost.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 
@@ -112,6 +113,11 @@ constexpr FeatureRow kRows[] = {
      "/model/shared_expert_intermediate_size", "0", "of a model with shared experts"},
     {kDenseLayers, kOfLatency, [](S s) { return s.model.num_dense_layers > 0; },
      "/model/num_dense_layers", "0", "of a model with dense layers among experts"},
+    {kLayerKinds, kOfLatency, [](S s) { return !s.model.layers.empty(); }, "/model/layers",
+     "no list", "of a model with layers of several kinds"},
+    {kKvGroups, kRules, [](S s) { return !s.model.layers.empty() && NeedsKvGroups(s); },
+     "/model/layers", "layers of full attention only",
+     "of a model whose layers keep KV in several groups"},
     {kPreemptionMean, kRules, LatencyNeeds<kPreemptionMean>, kBackend, "any other", ""},
     {kBlisPrices, kOfCompat, LatencyNeeds<kBlisPrices>, kBackend, "any other", ""},
     // What only pairs ask.
@@ -159,6 +165,13 @@ constexpr FeaturePair kPairs[] = {
     {kHostOverlap, kSync,
      "host work for a step can run beside the step before it only if that step is formed so early"},
     {kFloat32, kQuantized, ""},
+    {kStages, kKvGroups, "groups in several stages are planned, but not scheduled"},
+    {kRoles, kKvGroups, "KV in groups between replicas is not modelled"},
+    {kTiers, kKvGroups, "KV in groups in slower memory is not modelled"},
+    {kDrafts, kKvGroups, "a state behind rejected drafts is not modelled"},
+    {kAdapters, kKvGroups, "adapters with groups are not modelled"},
+    {kReserve, kKvGroups, "it is a number of blocks of one table"},
+    {kGarbage, kKvGroups, "blocks of groups are free at once"},
 };
 
 std::string Behind(std::string_view why) { return why.empty() ? "" : Format(": {}", why); }

@@ -1,8 +1,67 @@
 // The fields of a scenario's model and GPU; see fields.cpp.
+#include "cost/layers/layer_kind.h"
 #include "io/fields_of.h"
 #include "io/presets.h"
 
 namespace servecast {
+namespace {
+
+constexpr double kMostLayers = 1000;
+
+void Describe(FieldVisitor& v, LayerSpec& l, const LayerSpec& base) {
+  Fields<LayerSpec> f(v, l, base);
+  const auto size = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .min = 0, .max = 1e7, .help = help};
+  };
+  f.Policy({.name = "kind", .help = "how the layer mixes tokens, and what it keeps of them"},
+           &LayerSpec::kind, LayerKindNames());
+  f.Add({.name = "count", .min = 1, .max = kMostLayers, .help = "equal layers in a row"},
+        &LayerSpec::count);
+  f.Enum({.name = "mlp",
+          .help = "auto: experts where the model has them, but for its first num_dense_layers; "
+                  "none: the layer only mixes tokens"},
+         &LayerSpec::mlp, {"auto", "dense", "experts", "none"});
+  f.Add(size("intermediate_size", "width of its MLP, or of one expert; 0: as the model's"),
+        &LayerSpec::intermediate_size);
+  f.Add({.name = "shares_kv", .help = "reads the KV of an earlier layer and keeps none"},
+        &LayerSpec::shares_kv);
+  f.Add(size("num_attention_heads", "query heads; 0: as the model's"),
+        &LayerSpec::num_attention_heads);
+  f.Add(size("num_key_value_heads", "key and value heads; 0: as the model's"),
+        &LayerSpec::num_key_value_heads);
+  f.Add(size("head_dim", "width of a key; 0: as the model's"), &LayerSpec::head_dim);
+  f.Add(size("v_head_dim", "width of a value; 0: as a key's"), &LayerSpec::v_head_dim);
+  f.Add(size("window", "sliding: tokens that it looks back; chunked: tokens of a chunk"),
+        &LayerSpec::window);
+  f.Add({.name = "gated", .help = "the query projection has a gate as wide as the heads' output"},
+        &LayerSpec::gated);
+  f.Add({.name = "k_eq_v", .help = "values are the keys: the cache has both, the weights one"},
+        &LayerSpec::k_eq_v);
+  f.Add(size("index_n_heads", "sparse attention: query heads of the indexer"),
+        &LayerSpec::index_n_heads);
+  f.Add(size("index_head_dim", "sparse attention: width of the indexer's keys"),
+        &LayerSpec::index_head_dim);
+  f.Add(size("index_topk", "sparse attention: tokens that the indexer chooses"),
+        &LayerSpec::index_topk);
+  f.Add(size("compress_ratio", "compressed attention: tokens of one entry; 0: a window only"),
+        &LayerSpec::compress_ratio);
+  f.Add(size("state_heads", "states: heads, of values where keys have fewer"),
+        &LayerSpec::state_heads);
+  f.Add(size("state_key_heads", "states: heads of keys"), &LayerSpec::state_key_heads);
+  f.Add(size("state_key_dim", "states: width of a key"), &LayerSpec::state_key_dim);
+  f.Add(size("state_value_dim", "states: width of a value"), &LayerSpec::state_value_dim);
+  f.Add(size("state_size", "states: width of a channel's state (Mamba)"), &LayerSpec::state_size);
+  f.Add(size("state_groups", "states: groups that share their inputs (Mamba 2)"),
+        &LayerSpec::state_groups);
+  f.Add(size("inner_size", "states: channels (Mamba, convolutions)"), &LayerSpec::inner_size);
+  f.Add(size("conv_kernel", "states: tokens under the convolution"), &LayerSpec::conv_kernel);
+  f.Add(size("state_chunk", "states: tokens that their kernels take at a time; 0: 2048"),
+        &LayerSpec::state_chunk);
+  f.Add({.name = "float32_state", .help = "states of 32 bits; else of 16"},
+        &LayerSpec::float32_state);
+}
+
+}  // namespace
 
 void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
   Fields<ModelSpec> f(v, m, base);
@@ -72,10 +131,25 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
         &ModelSpec::sliding_window);
   f.Add(optional("num_sliding_layers", "layers with a sliding window"),
         &ModelSpec::num_sliding_layers);
+  ListField layers = ListOf(m.layers, base.layers,
+                            [](FieldVisitor& inner, LayerSpec& l, const LayerSpec& layer_base) {
+                              Describe(inner, l, layer_base);
+                            });
+  v.List({.name = "layers",
+          .min = 0,
+          .max = kMostLayers,
+          .help = "layers of several kinds: a period, repeated up to num_hidden_layers",
+          .nullable = true},
+         layers);
   f.Enum(
       {.name = "quantization",
        .help = "data type of the weight matrices; none: torch_dtype; mxfp4: of the experts' only"},
       &ModelSpec::quantization, {"none", "fp8", "int4", "nvfp4", "mxfp4"});
+  f.Enum({.name = "expert_quantization",
+          .help = "data type of the experts' weights where it is another; none: as quantization"},
+         &ModelSpec::expert_quantization, {"none", "fp8", "int4", "nvfp4", "mxfp4"});
+  f.Add(optional("expert_hidden_size", "width that experts work in; 0: hidden_size"),
+        &ModelSpec::expert_hidden_size);
   f.Add({.name = "top_p_by_default",
          .help = "generation_config.json asks for top-p or top-k, which sort the logits"},
         &ModelSpec::top_p_by_default);

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "base/text.h"
+#include "cost/layers/layer_kind.h"
 #include "io/field_reader.h"
 #include "io/field_writer.h"
 #include "io/issues.h"
@@ -263,8 +264,32 @@ void CheckRouter(const char* field, const std::string& policy, const ParamMap& p
                     "found 0, and no other weight above 0; allowed one at least"});
 }
 
+// What a kind of layers needs.
+void CheckLayers(const ModelSpec& model, Issues& issues) {
+  for (std::size_t i = 0; i < model.layers.size(); ++i) {
+    const LayerSpec& layer = model.layers[i];
+    const LayerInput input{model, layer};
+    if (const std::string missing = FindLayerKind(layer.kind).lacks(input); !missing.empty()) {
+      issues.push_back({Format("/model/layers/{}", i),
+                        Format("found 0 as {}, allowed from 1 up with kind \"{}\"", missing,
+                               layer.kind)});
+    }
+    const bool experts = layer.mlp == LayerMlp::kExperts && model.num_local_experts == 0;
+    if (experts) {
+      issues.push_back({Format("/model/layers/{}/mlp", i),
+                        "found \"experts\", allowed with model.num_local_experts from 1 up"});
+    }
+    if (layer.state_key_heads > 0 && layer.state_heads % layer.state_key_heads != 0) {
+      issues.push_back({Format("/model/layers/{}/state_heads", i),
+                        Format("found {}, allowed a multiple of state_key_heads {}",
+                               layer.state_heads, layer.state_key_heads)});
+    }
+  }
+}
+
 // What no single field can say.
 void CheckTogether(const Scenario& s, Issues& issues) {
+  CheckLayers(s.model, issues);
   if ((s.model.num_local_experts == 0) != (s.model.num_experts_per_tok == 0) ||
       s.model.num_experts_per_tok > s.model.num_local_experts) {
     issues.push_back({"/model/num_experts_per_tok",

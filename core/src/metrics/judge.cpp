@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "cost/layers/layer_kind.h"
 #include "cost/nodes.h"
 #include "metrics/summarize.h"
 #include "metrics/words.h"
@@ -251,9 +252,8 @@ std::string Notes(const Scenario& scenario, const Report& r) {
         Format("KV memory was {} full at its peak. Its size is estimated, {}, so whether requests "
                "wait for it or are preempted is uncertain.",
                Percent(r.kv_peak_usage),
-               scenario.model.num_sliding_layers > 0
-                   ? "with vLLM's groups for layers with a window, which was not compared with a "
-                     "server's log"
+               HasLayerKinds(scenario.model)
+                   ? "by vLLM's own groups of layers, from a memory that is"
                    : "typically within 1 to 5 % of what vLLM logs"));
   }
   const std::string& backend = r.latency_model.backend;

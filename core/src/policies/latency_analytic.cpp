@@ -172,6 +172,7 @@ class Analytic final : public LatencyModel {
     double sampled = tokens;
     Parts parts;
     double context_tokens = static_cast<double>(shape.decode_context_tokens) + decodes;
+    if (!cost_.mixers.empty()) AddMixers(shape, parts);
     if (cost_.window_share > 0) {  // as if all contexts were of the mean length
       context_tokens = Windowed(context_tokens, decodes * cost_.window);
     }
@@ -189,13 +190,16 @@ class Analytic final : public LatencyModel {
       context_tokens += read;
       pairs_of_decodes += std::max(rows, n) * read;
     }
-    parts.Add(pairs_of_decodes * cost_.decode_flops_per_pair * attention_flop_ns_,
-              context_tokens * cost_.kv_bytes_per_token * kv_byte_ns_);
+    if (cost_.mixers.empty()) {
+      parts.Add(pairs_of_decodes * cost_.decode_flops_per_pair * attention_flop_ns_,
+                context_tokens * cost_.kv_bytes_per_token * kv_byte_ns_);
+    }
     for (const PrefillChunk& chunk : shape.prefill) {
       const auto n = static_cast<double>(chunk.tokens);
       const auto context = static_cast<double>(chunk.context);
       tokens += n;
       sampled += chunk.samples ? 1 : 0;
+      if (!cost_.mixers.empty()) continue;
       double pairs = n * context + n * (n + 1) / 2, read = context + n;
       if (cost_.window_share > 0) {
         pairs = Windowed(pairs, n * cost_.window);
@@ -233,6 +237,59 @@ class Analytic final : public LatencyModel {
   StallTimes Stalls() const override { return stalls_; }
 
  private:
+  // Keys that a query of a context of so many tokens sees.
+  static double Seen(const LayerWork& w, double context) {
+    double keys = 0;
+    if (w.reach > 0) {
+      keys = context <= w.reach ? context : w.chunked ? w.reach / 2 : w.reach;
+      if (w.tokens_of_key <= 1) return keys;
+    }
+    const double far = context / w.tokens_of_key;
+    return keys + (w.chosen > 0 ? std::min(far, w.chosen) : far);
+  }
+
+  // Of `queries` queries of each of `sequences`, behind `context` tokens each.
+  template <class Parts>
+  void AddMixer(const LayerWork& w, double pair_flops, double sequences, double queries,
+                double context, Parts& parts) const {
+    const double mean = context + (queries + 1) / 2, all = context + queries;
+    const double seen = Seen(w, mean) * queries * sequences;
+    // Several queries of one read a key once, unless each chooses its own.
+    const double reads = w.chosen > 0 ? std::min(seen, all * sequences)
+                                      : (Seen(w, all) + (w.reach > 0 ? queries - 1 : 0)) * sequences;
+    parts.Add(seen * pair_flops * attention_flop_ns_, reads * w.key_bytes * kv_byte_ns_);
+    if (w.index_pair_flops > 0) {
+      parts.Add(mean * queries * sequences * w.index_pair_flops * attention_flop_ns_,
+                all * sequences * w.index_key_bytes * kv_byte_ns_);
+    }
+    if (w.state_bytes > 0) {
+      parts.Add(queries * sequences * w.token_flops * attention_flop_ns_,
+                sequences * w.state_bytes * byte_ns_);
+    }
+  }
+
+  // What mixes tokens in a model with a list of layers: contexts of decodes as if all were alike.
+  template <class Parts>
+  void AddMixers(const BatchShape& shape, Parts& parts) const {
+    const double rows = shape.prefill.empty() ? 1 : mixed_rows_;
+    const auto decodes = static_cast<double>(shape.decode_seqs);
+    for (const LayerWork& w : cost_.mixers) {
+      if (decodes > 0) {
+        const double context = static_cast<double>(shape.decode_context_tokens) / decodes;
+        AddMixer(w, rows * w.decode_pair_flops, decodes, 1, context, parts);
+      }
+      for (const DraftedDecodes& drafted : shape.drafted) {
+        const auto members = static_cast<double>(drafted.sequences);
+        AddMixer(w, w.decode_pair_flops, members, static_cast<double>(drafted.tokens),
+                 static_cast<double>(drafted.context) / members, parts);
+      }
+      for (const PrefillChunk& chunk : shape.prefill) {
+        AddMixer(w, w.pair_flops, 1, static_cast<double>(chunk.tokens),
+                 static_cast<double>(chunk.context), parts);
+      }
+    }
+  }
+
   // Of an amount of attention, what is left when the sliding layers do at most `most`.
   double Windowed(double amount, double most) const {
     return amount - cost_.window_share * std::max(0.0, amount - most);
@@ -320,11 +377,24 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
 }
 
 LatencyLabel Label(const Scenario& s) {
-  return {"analytic", "datasheet",
+  LatencyLabel label = {
+      "analytic", "datasheet",
           "Physics bound from the data sheet of " + s.hardware.name + ", scaled to " +
               ShortNumber(100 * s.hardware.compute_efficiency) + " % of its peak arithmetic and " +
               ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
-          KnownError(s, "analytic"), EvidenceOf(s, "analytic")};
+      KnownError(s, "analytic"), EvidenceOf(s, "analytic")};
+  std::string kinds;
+  for (const LayerSpec& layer : s.model.layers) {
+    const bool named = kinds.find(layer.kind) != std::string::npos;
+    if (named || !FindLayerKind(layer.kind).uncompared) continue;
+    kinds += (kinds.empty() ? "" : ", ") + layer.kind;
+  }
+  if (kinds.empty()) return label;
+  label.evidence.of = std::max(label.evidence.of, EvidenceClass::kUntested);
+  label.evidence.sentence += " No server with layers of the kind " + kinds +
+                             " was compared: their times are bytes and arithmetic alone, and may be "
+                             "off by half.";
+  return label;
 }
 
 }  // namespace
@@ -335,7 +405,7 @@ const LatencyEntry kEntry = {
     .help = "Physics: work over data-sheet peaks at measured efficiencies, plus host time",
     .make = Make,
     .label = Label,
-    .has = kModelForms | Features{Feature::kDrafts, Feature::kAdapters, Feature::kExpertReplicas,
+    .has = kModelForms | Features{Feature::kLayerKinds, Feature::kDrafts, Feature::kAdapters, Feature::kExpertReplicas,
                                   Feature::kExpertParallel, Feature::kFloat32},
 };
 

@@ -19,6 +19,7 @@ constexpr Lack kSglangLacks[] = {
     {kOrders, "its orders are in scheduler.schedule_policy"},
     {kVictims, "see scheduler.retraction_policy"},
     {kPreemptionMean, "it keeps no average of preemptions"},
+    {kKvGroups, "its pools of states and windows are not modelled"},
 };
 
 void Refuse(const Scenario& s, Issues& issues) {

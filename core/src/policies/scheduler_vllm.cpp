@@ -26,7 +26,7 @@ const SchedulerEntry kEntry = {
     .help = "vLLM V1: one token budget for prefill and decode, recompute preemption",
     .has = {kDrafts, kAdapters, kQueueCaps, kStages, kMoreStagesThanSeats, kRoles, kTiers,
             kTimeouts, kOrders, kPriorities, kVictims, kLongPrefills, kReserve, kGarbage,
-            kHostOverlap, kWholePrompts, kBlis, kPreemptionMean},
+            kHostOverlap, kWholePrompts, kBlis, kPreemptionMean, kKvGroups},
     .lacks = kVllmLacks,
     .make = nullptr,
     .splits_prompts = true,

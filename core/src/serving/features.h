@@ -27,7 +27,8 @@ enum class Feature : std::uint8_t {
   kPreemptionMean, kBlisPrices,
   // Of latency models, beside drafts and adapters; kExpertReplicas is attention_data_parallel.
   kExpertReplicas, kExpertParallel, kFloat32, kQuantized, kCacheDtype, kLatentAttention,
-  kSharedExperts, kDenseLayers,
+  kSharedExperts, kDenseLayers, kLayerKinds,
+  kKvGroups,  // layers that keep KV in several groups: of schedulers and compat modes
   // Every entry has them; only pairs of features ask.
   kAsync, kSync, kCapturedGraphs, kNgram, kExperts, kDense, kNoPrefixCache,
 };

@@ -31,7 +31,7 @@ std::int64_t MaxModelLenOf(const Pool& pool) {
   if (!entry.obeys_chunked_prefill) limits.enable_chunked_prefill = !entry.whole_prompts;
   const std::int64_t room = entry.keeps_room == nullptr ? 0 : entry.keeps_room(s.engine);
   return EffectiveMaxModelLen(limits, s.model.max_position_embeddings, pool.cost.usable_blocks,
-                              pool.cost.windows) -
+                              pool.cost.windows, pool.cost.kv_plan.get()) -
          room;
 }
 
@@ -127,6 +127,7 @@ Result<Deployment> Deploy(const Scenario& scenario, bool labelled) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     Scenario alone = scenario;
     alone.UsePool(i);
+    if (!KvByGroups(alone)) alone.engine.block_size = KvBlockSize(alone);
     const Result<ModelCost> cost = ComputeModelCost(alone);
     if (!cost.ok()) {
       for (const Issue& issue : cost.issues()) {

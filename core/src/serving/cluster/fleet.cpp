@@ -43,7 +43,8 @@ Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(
                                   .role = each.role,
                                   .first_token_from_decode = each.first_token_from_decode,
                                   .seed = each.seed,
-                                  .windows = each.windows});
+                                  .windows = each.windows,
+                                  .kv_plan = each.kv_plan});
     }
   }
 }

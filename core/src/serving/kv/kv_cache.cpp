@@ -175,7 +175,8 @@ void KvCache::Release(Holding& holding, RequestId request, std::int64_t held,
   if (full > holding.blocks) {
     const SegmentId own = SegmentOf(request);
     const std::int64_t count = full - holding.blocks;
-    if (findable || tiered()) {  // in a tier, too, it is a block of its own segment
+    const bool shared = !shared_.empty() && shared_[static_cast<std::size_t>(own)];
+    if (findable || shared || tiered()) {  // in a tier, too, it is a block of its own segment
       LinkFree(NewPart(own, holding.blocks, count, kNone), kNone);
     } else {
       PushFree(kNameless, count, false);

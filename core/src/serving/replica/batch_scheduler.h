@@ -27,6 +27,8 @@ std::unique_ptr<Scheduler> MakeJobScheduler(Replica& replica);
 std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica);
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica& replica);
 std::unique_ptr<Scheduler> MakeTrtllmScheduler(Replica& replica);
+// vLLM's, of a model whose layers keep blocks in groups: the input has a plan of them.
+std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica& replica);
 
 // A request on a replica. The first output token comes from the prefill's last pass, so `processed`
 // jumps from `prompt` to prompt + 1 when a prefill ends. A restart makes what was generated part of
@@ -281,6 +283,7 @@ inline constexpr Lack kBatchesLack[] = {
     {Feature::kHostOverlap, "it is synchronous"},
     {Feature::kVictims, "it preempts no request"},
     {Feature::kPreemptionMean, "it keeps no average of preemptions"},
+    {Feature::kKvGroups, "it counts one table of blocks a request"},
 };
 
 struct SchedulerEntry {

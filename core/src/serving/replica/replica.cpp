@@ -35,7 +35,7 @@ KvCache::Options CacheOptions(const ReplicaInput& in) {
   const SchedulerLimits& limits = in.setup.limits;
   return {limits.blocks,
           limits.block_size,
-          limits.caches_prefixes && !in.setup.entry->own_cache,
+          limits.caches_prefixes && !in.setup.entry->own_cache && in.kv_plan == nullptr,
           in.engine.free_contentless_first,
           in.engine.kv_offload.threshold,
           in.one_of_many,
@@ -49,9 +49,13 @@ std::unique_ptr<Engine> MakeReplica(const ReplicaInput& input) {
 }
 
 std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_max_len,
-                                  std::int64_t usable_blocks, const KvWindows& windows) {
+                                  std::int64_t usable_blocks, const KvWindows& windows,
+                                  const KvPlan* kv_plan) {
   const std::int64_t blocks = windows.any() ? windows.MostPositions(usable_blocks) : usable_blocks;
-  std::int64_t length = std::min(model_max_len, blocks * engine.block_size);
+  std::int64_t length =
+      kv_plan != nullptr
+          ? kv_plan->groups.Longest(usable_blocks, model_max_len, kv_plan->rules)
+          : std::min(model_max_len, blocks * engine.block_size);
   if (engine.max_model_len) length = std::min(length, *engine.max_model_len);
   if (!engine.enable_chunked_prefill) length = std::min(length, TokenBudget(engine) + 1);
   return length;
@@ -75,7 +79,8 @@ Replica::Replica(const ReplicaInput& input)
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
   for (std::size_t i = 0; i < depth_; ++i) steps_[i].place = i;
-  scheduler_ = in_.setup.entry->machine(*this);
+  scheduler_ =
+      in_.kv_plan != nullptr ? MakeGroupedScheduler(*this) : in_.setup.entry->machine(*this);
 }
 
 // ---- The loop ------------------------------------------------------------------------------

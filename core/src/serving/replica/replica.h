@@ -71,12 +71,15 @@ struct ReplicaInput {
   bool first_token_from_decode = false;
   std::int64_t seed = 1;   // of the draws of accepted drafts and of stalls
   KvWindows windows = {};  // not together with KV tiers, another scheduler or another role
+  // Of layers in several groups, with vLLM's scheduler alone; nullptr: one table a request.
+  const KvPlan* kv_plan = nullptr;
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
 // the KV cache; without chunked prefill a prompt, or a recomputation, must fit one step.
 std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_max_len,
-                                  std::int64_t usable_blocks, const KvWindows& windows = {});
+                                  std::int64_t usable_blocks, const KvWindows& windows = {},
+                                  const KvPlan* kv_plan = nullptr);
 
 // Averages of preemptions below it are 0.
 inline constexpr double kNegligible = 1e-12;

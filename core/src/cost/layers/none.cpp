@@ -1,0 +1,16 @@
+// A layer that mixes no tokens: an MLP alone (Nemotron-H), or nothing at all (a pruned one).
+#include "cost/layers/layer_kind.h"
+
+namespace servecast::layer_none {
+
+extern const LayerKindEntry kEntry;
+const LayerKindEntry kEntry = {
+    .name = "none",
+    .help = "mixes no tokens: an MLP alone",
+    .lacks = [](const LayerInput&) { return std::string(); },
+    .caches = [](const LayerInput&) { return std::vector<KvLayer>(); },
+    .work = [](const LayerInput&) { return LayerWork(); },
+    .uncompared = false,
+};
+
+}  // namespace servecast::layer_none

@@ -1,0 +1,137 @@
+// vLLM's rules for a model whose layers keep blocks in several groups (serving/kv/grouped_kv.h):
+// one schedule call after another, each over all that run. A request that decodes is looked at
+// closely only where its blocks change, which it knows in advance.
+//
+// "Rule" with a number is one of vLLM's golden traces' README, with B one of the hybrid set's. What
+// it has not is in io/feature_checks.cpp: drafts, adapters, pipeline stages, KV from elsewhere.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "base/base.h"
+#include "serving/kv/grouped_kv.h"
+#include "serving/replica/decode_group.h"
+#include "serving/replica/replica.h"
+#include "serving/replica/scheduler.h"
+#include "serving/replica/wait_queue.h"
+
+namespace servecast {
+
+class GroupedScheduler final : public Scheduler {
+ public:
+  explicit GroupedScheduler(Replica& replica);
+
+  void Enqueue(RequestId request) override;
+  bool GiveUp(RequestId request) override;
+  void Arrive(RequestId, TimeNs) override {}
+
+  Formed Form(StepPlan& plan) override;
+  void Launched(Step& step, const StepPlan& plan, TimeNs interference) override;
+  void Apply(Step& step) override;
+
+  const DecodeRun* BeginRun() override;
+  void FirstOfRun(const Step& step) override;
+  void EndRun(std::int64_t steps) override;
+
+  std::int64_t running() const override { return static_cast<std::int64_t>(running_.size()); }
+  std::int64_t waiting() const override { return queue_.size(); }
+  bool HasRequests() const override { return !running_.empty() || queue_.size() > 0; }
+  bool MayStall() const override { return false; }
+  TimeNs QuietUntil() override { return replica_.now(); }
+  void WriteProgress(std::vector<std::int32_t>& generated) const override;
+  const PrefixCacheReport& prefix_cache() override;
+  void Observe(StepRecord& record) const override;
+
+ private:
+  using SlotId = std::int32_t;
+
+  struct Slot {
+    RequestId request = kNoRequest;
+    std::int64_t admission = -1;  // grows along the running list; -1: it is free
+    double priority = 0;
+    TimeNs arrival = 0;
+    std::int64_t prompt = 0, most = 0;  // tokens; with those that it makes
+    std::int64_t known = 0;             // prompt and applied outputs
+    std::int64_t junction = 0;          // B15, of its admission
+    std::int64_t computed = 0;          // scheduled
+    std::int64_t placeholders = 0;      // outputs of steps in flight
+    std::int64_t in_flight = 0;         // tokens of these steps
+    std::int64_t chunk = 0;             // granted in this call
+    // Until it has computed so many, decoding with `quiet_lag` tokens in flight, its blocks stay.
+    std::int64_t quiet_until = 0, quiet_lag = -1;
+    GroupedKv::Table table;
+    MemberKind kind = MemberKind::kNew;
+    TimeNs admitted = 0, last_step = -1, interference_before = 0;
+
+    bool decodes() const { return computed >= prompt && computed >= known + placeholders - 1; }
+  };
+  // Of a member of a step in flight.
+  struct Output {
+    SlotId slot = -1;
+    RequestId request = kNoRequest;
+    std::int64_t admission = 0, tokens = 0;
+    bool sampled = false;
+    bool counted = false;  // its gap is: the step is one of a run
+  };
+
+  Slot& At(SlotId id) { return slots_[static_cast<std::size_t>(id)]; }
+  const Slot& At(SlotId id) const { return slots_[static_cast<std::size_t>(id)]; }
+  std::vector<Output>& OutputsOf(const Step& step) { return outputs_[step.place]; }
+  std::int64_t Known(RequestId request) const {
+    const auto r = static_cast<std::size_t>(request);
+    return in_.requests.prompt_tokens[r] + in_.results.generated[r];
+  }
+  std::int64_t Threshold() const {
+    const std::int64_t threshold = in_.engine.long_prefill_token_threshold;
+    return threshold > 0 ? threshold : INT64_MAX;
+  }
+
+  std::int64_t Asked(const Slot& slot) const;
+  std::int64_t Split(std::int64_t from, std::int64_t tokens, std::int64_t prompt,
+                     std::int64_t known, std::int64_t junction) const;
+  void Grant(StepPlan& plan);
+  bool TakeFor(std::size_t& at, std::int64_t tokens, StepPlan& plan);
+  std::size_t Victim() const;
+  void Preempt(std::size_t at, StepPlan& plan);
+  void Admit(StepPlan& plan);
+  BlockedBy AdmitHead();
+  SlotId Seat(RequestId request);
+  void Unseat(SlotId id);
+  void SetQuiet(Slot& slot, std::int64_t computed, std::int64_t in_flight);
+  void TellMachine();
+
+  void Fill(StepPlan& plan);
+  void CountHit(const Slot& slot, std::int64_t known);
+  void Deliver(const Output& output, Step& step);
+  void EndInQueue(const Output& output, Step& step);
+  void Finish(SlotId id, Step& step);
+  void CountGap(const Step& step, TimeNs gap, std::int64_t tokens);
+
+  Replica& replica_;
+  const ReplicaInput in_;
+  GroupedKv kv_;
+  const std::int64_t budget_, watermark_;
+  const bool victim_by_priority_, aligns_;
+  WaitQueue queue_;
+  std::vector<Slot> slots_;
+  std::vector<SlotId> free_slots_;
+  std::vector<SlotId> running_;  // in order of admission
+  std::vector<SlotId> members_;  // of the step that is being formed, as scheduled
+  std::vector<std::vector<Output>> outputs_;  // by a step's place
+  std::vector<std::int32_t>& slot_of_;        // by request, with time-outs
+  std::int64_t left_ = 0;                     // of the budget, in this call
+  std::int64_t admissions_ = 0, tokenless_calls_ = 0;
+  // Why the head of the queue waits, while nothing that it waits for changes; else nothing.
+  BlockedBy head_waits_ = BlockedBy::kNothing;
+  TimeNs interference_ = 0;  // by which prefills made steps with decodes longer, so far
+  struct Gap {
+    TimeNs gap = 0;
+    std::int64_t tokens = 0;
+  };
+  Gap gap_;
+  DecodeSums decodes_;  // of a run
+  PrefixCacheReport cached_;
+};
+
+}  // namespace servecast
