@@ -24,7 +24,7 @@ RunKind RunOf(const Measured& row) {
     case MeasuredForm::kClosedLoop:
       return RunKind::kLoop;
     default:
-      return RunKind::kServing;
+      return row.serving ? RunKind::kServing : RunKind::kTurns;
   }
 }
 
@@ -55,7 +55,8 @@ SetupFeatures FeaturesOf(const Measured& row, const Scenario& setup) {
   f.laboratory = "";
   f.run = RunOf(row);
   f.prompt = f.output = f.clients = 0;
-  if (f.run == RunKind::kServing) return f;  // measured ones have none either
+  // Measured ones have none either.
+  if (f.run == RunKind::kServing || f.run == RunKind::kTurns) return f;
   f.output = row.load.output.mean;
   f.clients = static_cast<double>(row.load.batch);
   if (f.run == RunKind::kLoop) f.prompt = row.load.input.mean;
@@ -97,6 +98,7 @@ RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metr
   const StepError error = FieldWithout(bands.features).At(bands.features, MeasuredScale().q);
   bands.of = ClassOf(bands.features, error.nearness);
   const bool queues = bands.features.run == RunKind::kServing ||
+                      bands.features.run == RunKind::kTurns ||
                       (bands.features.run == RunKind::kLoop && row.values.contains("ttft"));
   std::vector<Metrics> nodes;
   if (queues) {
@@ -114,8 +116,8 @@ RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metr
     if (!queues && (step || metric == "ttft")) {
       bands.figures[metric] = step ? Around(found->second, error.centre, error.half)
                                    : Around(found->second, 0, MeasuredScale().prompt * error.half);
-    } else if (queues && (step || metric == "e2e" || metric.rfind("ttft", 0) == 0 ||
-                          metric == "tpot_p99")) {
+    } else if (queues &&
+               (step || metric == "e2e" || metric.rfind("ttft", 0) == 0 || metric == "tpot_p99")) {
       const auto response = ResponseOf(metric, nodes, bands, RequestsOf(row.load));
       if (response) bands.figures[metric] = BandOf(*response);
     }

@@ -22,8 +22,7 @@ using testing::Parsed;
 
 Scenario Chat(const std::string& model, const std::string& gpu, double rate = 2) {
   return Parsed(Changed({R"(model={"preset": ")" + model + R"("})",
-                         R"(hardware={"preset": ")" + gpu + R"("})",
-                         R"(engine={"preset": "vllm"})",
+                         R"(hardware={"preset": ")" + gpu + R"("})", R"(engine={"preset": "vllm"})",
                          "workload.arrivals.rate_per_s=" + std::to_string(rate)}));
 }
 

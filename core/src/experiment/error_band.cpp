@@ -18,6 +18,7 @@
 #include "metrics/words.h"
 #include "servecast/simulation.h"
 #include "serving/hooks.h"
+#include "serving/policy.h"
 
 namespace servecast {
 namespace {
@@ -57,8 +58,8 @@ Figure FigureOf(const SloResult& result, double requests) {
     f.limit = std::max(1 - result.slo.percentile / 100, 1e-9);
     if (result.share) f.value = Beyond(*result.share, requests);
     if (result.low_share) {
-      f.sampling = SamplingOf(Beyond(*result.high_share, requests),
-                              Beyond(*result.low_share, requests));
+      f.sampling =
+          SamplingOf(Beyond(*result.high_share, requests), Beyond(*result.low_share, requests));
     }
     return f;
   }
@@ -149,8 +150,7 @@ struct ErrorBand::State {
     const FigureBand model = servecast::BandOf(r);
     if (share) {
       const auto kept = [](double beyond) { return std::clamp(1 - beyond, 0.0, 1.0); };
-      return {kept(whole.high), kept(whole.low), kept(model.high), kept(model.low),
-              met};
+      return {kept(whole.high), kept(whole.low), kept(model.high), kept(model.low), met};
     }
     const auto finite = [](double ms) {
       return std::isfinite(ms) ? std::optional(ms) : std::nullopt;
@@ -164,16 +164,15 @@ ErrorBand::ErrorBand(ErrorBand&&) noexcept = default;
 ErrorBand& ErrorBand::operator=(ErrorBand&&) noexcept = default;
 ErrorBand::~ErrorBand() = default;
 
-std::optional<ErrorBand> ErrorBand::Create(Scenario scenario, Trace trace, const Report& report) {
-  const std::string& backend = report.latency_model.backend;
+std::optional<ErrorBand> ErrorBand::Create(Scenario scenario, Trace trace) {
+  Scenario first = scenario;
+  if (first.cluster.pools.size() == 1) first.UsePool(0);
+  const std::string_view backend = ChosenLatencyModel(first).name;
   const bool known = backend == "analytic" || backend == "operators";
-  if (!known || IsBlis(scenario.engine.compat) || scenario.slo.empty() ||
-      !Judged(report.verdict.state)) {
-    return std::nullopt;
-  }
+  if (!known || IsBlis(scenario.engine.compat) || scenario.slo.empty()) return std::nullopt;
   auto state = std::make_unique<State>();
   State& s = *state;
-  s.features = FeaturesOf(scenario);
+  s.features = FeaturesOf(first);
   if (IsUnmeasured(scenario)) s.features.engine = "";
   s.error = MeasuredField().At(s.features, MeasuredScale().q);
   s.factors = NodesOf(s.error, MeasuredScale());
@@ -182,6 +181,11 @@ std::optional<ErrorBand> ErrorBand::Create(Scenario scenario, Trace trace, const
   std::int64_t& requests = s.scenario.workload.requests;
   if (!ReplaysTrace(s.scenario)) requests = std::min(requests, kMostRequests);
   return ErrorBand(std::move(state));
+}
+
+std::optional<ErrorBand> ErrorBand::Create(Scenario scenario, Trace trace, const Report& report) {
+  if (!Judged(report.verdict.state)) return std::nullopt;
+  return Create(std::move(scenario), std::move(trace));
 }
 
 bool ErrorBand::Advance(std::int64_t max_steps) { return state_->Step(max_steps); }
@@ -197,6 +201,8 @@ std::optional<Banded> ErrorBand::Put(const Sureness& sureness, Report& report) c
   for (std::size_t k = 0; k < report.slo.size(); ++k) {
     std::optional<TargetBand>& band = banded.targets.emplace_back();
     const SloResult& result = report.slo[k];
+    // A figure of one run has no interval, so nobody knows how far it scatters.
+    if (!result.low_ms && !result.low_share && !result.unbounded) continue;
     const std::optional<Response> response = s.ResponseOf(result, k, requests);
     if (!response) continue;
     band = State::BandFor(*response, result.slo.metric == SloMetric::kAttainment);
@@ -206,6 +212,20 @@ std::optional<Banded> ErrorBand::Put(const Sureness& sureness, Report& report) c
   banded.probability = ProbabilityMet(responses);
   RestateVerdict(s.scenario, sureness, banded, report);
   return banded;
+}
+
+std::optional<double> ErrorBand::Probability() const {
+  const State& s = *state_;
+  if (s.failed) return std::nullopt;
+  std::vector<Response> responses;
+  for (std::size_t k = 0; k < s.scenario.slo.size(); ++k) {
+    SloResult none;
+    none.slo = s.scenario.slo[k];
+    const std::optional<Response> response = s.ResponseOf(none, k, 0);
+    if (!response) return std::nullopt;
+    responses.push_back(*response);
+  }
+  return ProbabilityMet(responses);
 }
 
 }  // namespace servecast
