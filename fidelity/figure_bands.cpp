@@ -65,14 +65,27 @@ SetupFeatures FeaturesOf(const Measured& row, const Scenario& setup) {
 }
 
 const ErrorField& BandReader::FieldWithout(const SetupFeatures& features) {
-  if (left_out_ && SameServer(left_out_->without, features)) return left_out_->field;
+  for (const auto& [server, field] : left_out_) {
+    if (SameServer(server, features)) return field;
+  }
   std::vector<FieldPoint> others;
   for (const FieldPoint& point : MeasuredPoints()) {
     if (!SameServer(point.at, features)) others.push_back(point);
   }
   if (others.size() == MeasuredPoints().size()) return MeasuredField();
-  left_out_.emplace(LeftOut{features, ErrorField(std::move(others))});
-  return left_out_->field;
+  return left_out_.emplace_back(features, ErrorField(std::move(others))).second;
+}
+
+std::vector<Metrics> BandReader::RunNodes(const Measured& row, const Scenario& setup,
+                                          const Metrics& predicted, const StepError& error) {
+  const std::vector<ErrorFactors> factors = NodesOf(error, MeasuredScale());
+  std::vector<Metrics> nodes = {predicted};
+  for (std::size_t i = 1; i < factors.size(); ++i) {
+    Result<Metrics> run = replays_[i].Run(row, setup, factors[i]);
+    if (!run.ok()) return {};
+    nodes.push_back(std::move(run.value()));
+  }
+  return nodes;
 }
 
 std::optional<Response> BandReader::ResponseOf(const std::string& metric,
@@ -92,7 +105,8 @@ std::optional<Response> BandReader::ResponseOf(const std::string& metric,
   return r;
 }
 
-RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metrics& predicted) {
+RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metrics& predicted,
+                          const std::string& key) {
   RowBands bands;
   bands.features = FeaturesOf(row, setup);
   const StepError error = FieldWithout(bands.features).At(bands.features, MeasuredScale().q);
@@ -102,12 +116,12 @@ RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metr
                       (bands.features.run == RunKind::kLoop && row.values.contains("ttft"));
   std::vector<Metrics> nodes;
   if (queues) {
-    const std::vector<ErrorFactors> factors = NodesOf(error, MeasuredScale());
-    for (std::size_t i = 0; i < factors.size(); ++i) {
-      Result<Metrics> run = i == 0 ? predicted : replays_[i].Run(row, setup, factors[i]);
-      if (!run.ok()) return bands;
-      nodes.push_back(std::move(run.value()));
+    auto known = nodes_.find(key);
+    if (known == nodes_.end()) {
+      known = nodes_.emplace(key, RunNodes(row, setup, predicted, error)).first;
     }
+    nodes = known->second;
+    if (nodes.empty()) return bands;
   }
   for (const auto& [metric, measured] : row.values) {
     const auto found = predicted.find(metric);

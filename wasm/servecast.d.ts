@@ -451,9 +451,21 @@ export interface PlanChecked {
   readonly agrees: boolean;
 }
 
+/** Where on a plan's line all targets are met with a probability, sampling and the forecast's error together: of a load the
+    highest, of replicas the fewest. Null: at no place that was tried. */
+export interface PlanSure {
+  readonly at_90: number | null;
+  readonly at_50: number | null;
+  /** The most probable place that was tried, and its probability. */
+  readonly best_at: number;
+  readonly best: number;
+}
+
 export interface MaxRate {
   readonly outcome: PlanOutcome;
   readonly answer: PlanValue | null;
+  /** Null: some place has no figure. Absent without an answer, and where the forecast's error is not known. */
+  readonly sure?: PlanSure | null;
   /** A target by its name, "capacity", or null. */
   readonly binding: string | null;
   readonly monotone: boolean;
@@ -469,6 +481,8 @@ export interface MaxRate {
 export interface MinGpus {
   readonly outcome: PlanOutcome;
   readonly answer: PlanValue | null;
+  /** Of a single pool's replicas; as of MaxRate. */
+  readonly sure?: PlanSure | null;
   /** What no system can beat. */
   readonly least_gpus: number | null;
   readonly binding: string | null;

@@ -108,11 +108,17 @@ ModelError ModelErrorOf(const SetupFeatures& features, const StepError& error) {
   e.sentence =
       Format("Step times are within {} of the forecast with 90 % probability", Share(e.half_width));
   if (std::fabs(e.corrected) >= 0.005) {
-    e.sentence += Format(", once moved by {} {}, half of what servers like this one were {} by",
+    e.sentence += Format(", once moved by {} {}, {}what servers like this one were {} by",
                          Share(std::fabs(e.corrected)), e.corrected > 0 ? "up" : "down",
+                         features.laboratory.empty() ? "half of " : "",
                          e.corrected > 0 ? "slower" : "faster");
   }
   e.sentence += ".";
+  if (features.laboratory == "calibrated") {
+    e.sentence +=
+        " This server was measured: its calibration was off by so little on rows that it "
+        "was not fitted to.";
+  }
   if (error.nearest.empty()) return e;
   const SetupFeatures& nearest = MeasuredPoints()[error.nearest[0]].at;
   const Measured measured = MeasuredOf(nearest);

@@ -129,7 +129,7 @@ class OfPlan final : public Question::Answerer {
     if constexpr (std::is_same_v<Planned, Plan>) {
       text += SureSentence(sure_->Answer(), true, plan_.Answer().unit);
     } else {
-      text += SureSentence(sure_->Answer(), false, "replicas");
+      text += SureSentence(sure_->Answer(), false, "");
     }
     return text;
   }

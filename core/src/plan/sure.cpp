@@ -12,11 +12,11 @@
 namespace servecast {
 namespace {
 
-constexpr double kEven = 0.5;
-constexpr std::size_t kMostPlaces = 24;
+constexpr double kEvenOdds = 0.5;
+constexpr std::size_t kMostSure = 24;
 // Of a load: steps away from the answer, and how near two places are that count as one.
-constexpr double kLess = 0.85, kMore = 1.08, kSame = 1.012;
-constexpr double kFarthest = 4;  // times the answer, either way
+constexpr double kLessLoad = 0.85, kMoreLoad = 1.08, kSamePlace = 1.012;
+constexpr double kFarthestSure = 4;  // times the answer, either way
 
 }  // namespace
 
@@ -36,12 +36,12 @@ std::optional<SurePlaces> SurePlaces::Create(Scenario scenario, Trace trace, Pla
 }
 
 double SurePlaces::Worse(double at) const {
-  if (!line_.relieves) return std::min(at * kMore, line_.most);
+  if (!line_.relieves) return std::min(at * kMoreLoad, line_.most);
   return std::max(at - std::max(1.0, std::nearbyint(at / 8)), line_.least);
 }
 
 double SurePlaces::Better(double at) const {
-  if (!line_.relieves) return std::max(at * kLess, line_.least);
+  if (!line_.relieves) return std::max(at * kLessLoad, line_.least);
   return std::min(at + std::max(1.0, std::nearbyint(at / 8)), line_.most);
 }
 
@@ -58,7 +58,7 @@ std::optional<double> SurePlaces::NextFor(double probability) const {
     }
   }
   const auto reached = [this](double at) {
-    return at > answer_ * kFarthest || at < answer_ / kFarthest || known_.count(at) > 0;
+    return at > answer_ * kFarthestSure || at < answer_ / kFarthestSure || known_.count(at) > 0;
   };
   if (!with || !without) {
     const double next = with ? Worse(*with) : Better(*without);
@@ -69,14 +69,14 @@ std::optional<double> SurePlaces::NextFor(double probability) const {
     const double next = std::floor((*with + *without) / 2);
     return known_.count(next) > 0 ? std::nullopt : std::optional(next);
   }
-  if (*without < *with * kSame) return std::nullopt;
+  if (*without < *with * kSamePlace) return std::nullopt;
   return std::sqrt(*with * *without);
 }
 
 std::optional<double> SurePlaces::Next() const {
-  if (known_.size() >= kMostPlaces) return std::nullopt;
+  if (known_.size() >= kMostSure) return std::nullopt;
   const std::optional<double> next = NextFor(Sureness().meets);
-  return next ? next : NextFor(kEven);
+  return next ? next : NextFor(kEvenOdds);
 }
 
 bool SurePlaces::Advance(std::int64_t max_steps) {
@@ -98,7 +98,7 @@ bool SurePlaces::Advance(std::int64_t max_steps) {
 
 double SurePlaces::Progress() const {
   if (finished_) return 1;
-  return static_cast<double>(known_.size()) / static_cast<double>(kMostPlaces);
+  return static_cast<double>(known_.size()) / static_cast<double>(kMostSure);
 }
 
 std::optional<SureAnswer> SurePlaces::Answer() const {
@@ -110,7 +110,7 @@ std::optional<SureAnswer> SurePlaces::Answer() const {
   };
   for (const auto& [at, p] : known_) {
     put(at, p, Sureness().meets, answer.sure);
-    put(at, p, kEven, answer.even);
+    put(at, p, kEvenOdds, answer.even);
     if (p >= answer.best) {
       answer.best = p;
       answer.best_at = at;
@@ -138,20 +138,19 @@ std::string SureSentence(const std::optional<SureAnswer>& answer, bool load,
                          std::string_view unit) {
   if (!answer) return "";
   const auto place = [&](double at) {
-    return Format("{} {}", load ? ThreeDigits(at) : NumberText(at), unit);
+    return load ? Format("{} {}", ThreeDigits(at), unit) : Count(Whole(at), "replica");
   };
   if (!answer->sure) {
     return Format(
-        " With the forecast's error no {} that was tried has 90 %; {} has {}. A measurement of "
-        "your "
-        "own server narrows this most (servecast calibrate).",
+        " With the forecast's error no {} that was tried keeps them with 90 % probability; {} has "
+        "{}. A measurement of your own server narrows this most (servecast calibrate).",
         load ? "load" : "number", place(answer->best_at), SureText(answer->best));
   }
-  const std::string even = answer->even ? Format(", {} at even odds", place(*answer->even)) : "";
-  return load ? Format(" With the forecast's error: {} with 90 % probability{}.",
-                       place(*answer->sure), even)
-              : Format(" With the forecast's error: {} keep them with 90 % probability{}.",
-                       place(*answer->sure), even);
+  const std::string even = answer->even && *answer->even != *answer->sure
+                               ? Format(", {} at even odds", place(*answer->even))
+                               : "";
+  return Format(" With the forecast's error: {} with 90 % probability{}.", place(*answer->sure),
+                even);
 }
 
 }  // namespace servecast

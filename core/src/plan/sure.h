@@ -56,7 +56,7 @@ class SurePlaces {
 };
 
 void WriteSure(const std::optional<SureAnswer>& answer, JsonWriter& out);
-// One more sentence, with a space before it; "" where nothing is known.
+// One more sentence, with a space before it; "" where nothing is known. `unit`: of a load.
 std::string SureSentence(const std::optional<SureAnswer>& answer, bool load, std::string_view unit);
 
 }  // namespace servecast
