@@ -25,7 +25,8 @@ constexpr const char* kCheckHelp =
     "                [--coefficients ID|FILE] [--meets PERCENT] [--misses PERCENT]\n"
     "\n"
     "For CI: whether the scenario keeps its targets (slo), one line for each. Exit 0: all are met\n"
-    "with 90 % probability; 1: with 10 % at most, or the load is not served, or the model does not\n"
+    "with 90 % probability; 1: with 10 % at most, or the load is not served, or the model does "
+    "not\n"
     "fit; 3: between, close to saturation, not judged for want of evidence, or one run alone. 2:\n"
     "bad input. The probability is of sampling and of the forecast's error together\n"
     "(docs/fidelity.md).\n"
@@ -99,10 +100,9 @@ std::vector<Finding> FindingsOf(const Report& report, const std::optional<Banded
   for (const SloResult& result : report.slo) {
     const bool has = joint && (result.value_ms || result.share || result.unbounded);
     const TargetBand* band = has ? &*banded->targets[findings.size()] : nullptr;
-    findings.push_back({Target(result.slo),
-                        band != nullptr ? TextOf(result, *band) : TextOf(result),
-                        band != nullptr ? OutcomeOf(band->probability, sureness)
-                                        : OutcomeOf(result, report)});
+    findings.push_back(
+        {Target(result.slo), band != nullptr ? TextOf(result, *band) : TextOf(result),
+         band != nullptr ? OutcomeOf(band->probability, sureness) : OutcomeOf(result, report)});
     met = met && findings.back().outcome == Outcome::kMet;
   }
   const bool all = (met || joint) && state == VerdictState::kMeets;
@@ -187,8 +187,7 @@ std::optional<Judgement> Judged(const Arguments& args, Asked asked, const Surene
   if (std::optional<Report> unfit = UnfitReport(asked.scenario)) {
     return Judgement{std::move(*unfit), std::nullopt};
   }
-  Result<Experiment> made =
-      MakeRun<Experiment>(args, asked.scenario, asked.trace);
+  Result<Experiment> made = MakeRun<Experiment>(args, asked.scenario, asked.trace);
   if (!made.ok()) {
     PrintIssues(made.issues());
     return std::nullopt;

@@ -43,6 +43,7 @@ constexpr const char* kRunHelp =
     "  --chrome-trace FILE  time line of steps and requests, for Perfetto and chrome://tracing\n"
     "  --names vidur      requests and batches with the names and units of Vidur\n"
     "  --once             one run only: a verdict without an interval\n"
+    "  --sampling         intervals of sampling alone, as the page's first answer has them\n"
     "\n"
     "The verdict rests on as many runs with independent seeds as the targets need, in about half\n"
     "a second at most; low and high of a target are its 95 % interval, of sampling alone. band\n"
@@ -123,9 +124,9 @@ int RunCommand(const Words& words) {
   Arguments args;
   OutputPaths files;
   std::string names;
-  bool once = false;
+  bool once = false, sampling = false;
   Options options{.help = kRunHelp};
-  options.flags = {{"--once", &once}};
+  options.flags = {{"--once", &once}, {"--sampling", &sampling}};
   options.values = {{"--json", &files.json},
                     {"--requests", &files.requests},
                     {"--batches", &files.batches},
@@ -163,11 +164,12 @@ int RunCommand(const Words& words) {
   }
   if (once) {
     return RunToEnd(
-        MakeRun<Simulation>(args, std::move(scenario), std::move(trace), std::move(hooks)),
-        outputs, [](Report&) { return std::optional<Banded>(); });
+        MakeRun<Simulation>(args, std::move(scenario), std::move(trace), std::move(hooks)), outputs,
+        [](Report&) { return std::optional<Banded>(); });
   }
   return RunToEnd(MakeRun<Experiment>(args, scenario, trace, ExperimentOptions(), std::move(hooks)),
                   outputs, [&, &of = scenario, &with = trace](Report& report) {
+                    if (sampling) return std::optional<Banded>();
                     return PutBand(of, with, Sureness(), report);
                   });
 }

@@ -156,10 +156,10 @@ struct Coverage {
     halves.push_back((band.high - band.low) / 2);
   }
   std::string Line(std::string_view name) const {
-    return fmt::format("| {} | {} | {} | {:.0f} | {:.0f} | {:.1f} | {:.3f} |\n", name, rows,
-                       setups.size(), 100.0 * static_cast<double>(covered) / static_cast<double>(rows),
-                       100 * setup_covered / setup_weight, 100 * PercentileOf(halves, 0.5),
-                       score / setup_weight);
+    return fmt::format(
+        "| {} | {} | {} | {:.0f} | {:.0f} | {:.1f} | {:.3f} |\n", name, rows, setups.size(),
+        100.0 * static_cast<double>(covered) / static_cast<double>(rows),
+        100 * setup_covered / setup_weight, 100 * PercentileOf(halves, 0.5), score / setup_weight);
   }
 };
 
@@ -196,7 +196,8 @@ std::string CoverageTable(const std::vector<Judged>& judged, double q,
       "|---|---|---|---|---|---|---|\n";
   for (const auto& [name, coverage] : classes) text += coverage.Line(name);
   text += all.Line("all");
-  return text + fmt::format("\nScore of one band for all: {:.3f}.\n", ConstantScore(judged, leaves_out));
+  return text +
+         fmt::format("\nScore of one band for all: {:.3f}.\n", ConstantScore(judged, leaves_out));
 }
 
 // Claims that a limit beside the measured value is kept: limits at even steps from 35 % below to
@@ -240,8 +241,8 @@ std::vector<Unqueued> UnqueuedOf(const std::vector<const ForecastError*>& rows) 
   }
   std::vector<Unqueued> found;
   for (const auto& [name, u] : by_row) {
-    const bool serves = u.tpot != nullptr && u.ttft != nullptr &&
-                        u.tpot->of.at.run == RunKind::kServing;
+    const bool serves =
+        u.tpot != nullptr && u.ttft != nullptr && u.tpot->of.at.run == RunKind::kServing;
     if (serves && u.ttft->predicted < kNoQueue * u.tpot->predicted) found.push_back(u);
   }
   return found;
@@ -295,8 +296,8 @@ void WriteScale(JsonWriter& json, const FieldScale& scale) {
   json.BeginObject();
   json.Key("q"), json.Number(Rounded(scale.q));
   json.Key("prompt"), json.Number(Rounded(scale.prompt));
-  for (const auto& [key, values] : {std::pair{"p99_low", scale.p99_low},
-                                    std::pair{"p99_high", scale.p99_high}}) {
+  for (const auto& [key, values] :
+       {std::pair{"p99_low", scale.p99_low}, std::pair{"p99_high", scale.p99_high}}) {
     json.Key(key);
     json.BeginArray();
     json.Number(Rounded(values[0]));
@@ -376,7 +377,8 @@ Result<EvidenceTexts> FitEvidence(const Errors& errors) {
   out.evidence = EvidenceJson(points, scale);
   out.tables = fmt::format(
       "q is {:.2f}: {:.2f} with set-ups left out, {:.2f} with laboratories left out.\n\n"
-      "TPOT, forecasts that no fit had seen, set-ups left out:\n\n{}\nLaboratories left out:\n\n{}\n",
+      "TPOT, forecasts that no fit had seen, set-ups left out:\n\n{}\nLaboratories left "
+      "out:\n\n{}\n",
       scale.q, q_setup, q_laboratory, CoverageTable(by_setup, scale.q, LeavesServer),
       CoverageTable(by_laboratory, scale.q, LeavesLaboratory));
   const std::vector<Judged> fitted = JudgeFitted(errors, points);
@@ -384,9 +386,9 @@ Result<EvidenceTexts> FitEvidence(const Errors& errors) {
     out.tables += fmt::format("Rows that constants were fitted to:\n\n{}\n",
                               CoverageTable(fitted, scale.q, LeavesServer));
   }
-  out.tables += fmt::format("Reliability, set-ups left out:\n\n{}\nLaboratories left out:\n\n{}",
-                            ReliabilityTable(by_setup, scale.q),
-                            ReliabilityTable(by_laboratory, scale.q));
+  out.tables +=
+      fmt::format("Reliability, set-ups left out:\n\n{}\nLaboratories left out:\n\n{}",
+                  ReliabilityTable(by_setup, scale.q), ReliabilityTable(by_laboratory, scale.q));
   return out;
 }
 

@@ -24,7 +24,7 @@ RunKind RunOf(const Measured& row) {
     case MeasuredForm::kClosedLoop:
       return RunKind::kLoop;
     default:
-      return RunKind::kServing;
+      return row.serving ? RunKind::kServing : RunKind::kTurns;
   }
 }
 
@@ -55,7 +55,8 @@ SetupFeatures FeaturesOf(const Measured& row, const Scenario& setup) {
   f.laboratory = "";
   f.run = RunOf(row);
   f.prompt = f.output = f.clients = 0;
-  if (f.run == RunKind::kServing) return f;  // measured ones have none either
+  // Measured ones have none either.
+  if (f.run == RunKind::kServing || f.run == RunKind::kTurns) return f;
   f.output = row.load.output.mean;
   f.clients = static_cast<double>(row.load.batch);
   if (f.run == RunKind::kLoop) f.prompt = row.load.input.mean;
@@ -64,14 +65,27 @@ SetupFeatures FeaturesOf(const Measured& row, const Scenario& setup) {
 }
 
 const ErrorField& BandReader::FieldWithout(const SetupFeatures& features) {
-  if (left_out_ && SameServer(left_out_->without, features)) return left_out_->field;
+  for (const auto& [server, field] : left_out_) {
+    if (SameServer(server, features)) return field;
+  }
   std::vector<FieldPoint> others;
   for (const FieldPoint& point : MeasuredPoints()) {
     if (!SameServer(point.at, features)) others.push_back(point);
   }
   if (others.size() == MeasuredPoints().size()) return MeasuredField();
-  left_out_.emplace(LeftOut{features, ErrorField(std::move(others))});
-  return left_out_->field;
+  return left_out_.emplace_back(features, ErrorField(std::move(others))).second;
+}
+
+std::vector<Metrics> BandReader::RunNodes(const Measured& row, const Scenario& setup,
+                                          const Metrics& predicted, const StepError& error) {
+  const std::vector<ErrorFactors> factors = NodesOf(error, MeasuredScale());
+  std::vector<Metrics> nodes = {predicted};
+  for (std::size_t i = 1; i < factors.size(); ++i) {
+    Result<Metrics> run = replays_[i].Run(row, setup, factors[i]);
+    if (!run.ok()) return {};
+    nodes.push_back(std::move(run.value()));
+  }
+  return nodes;
 }
 
 std::optional<Response> BandReader::ResponseOf(const std::string& metric,
@@ -91,21 +105,23 @@ std::optional<Response> BandReader::ResponseOf(const std::string& metric,
   return r;
 }
 
-RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metrics& predicted) {
+RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metrics& predicted,
+                          const std::string& key) {
   RowBands bands;
   bands.features = FeaturesOf(row, setup);
   const StepError error = FieldWithout(bands.features).At(bands.features, MeasuredScale().q);
   bands.of = ClassOf(bands.features, error.nearness);
   const bool queues = bands.features.run == RunKind::kServing ||
+                      bands.features.run == RunKind::kTurns ||
                       (bands.features.run == RunKind::kLoop && row.values.contains("ttft"));
   std::vector<Metrics> nodes;
   if (queues) {
-    const std::vector<ErrorFactors> factors = NodesOf(error, MeasuredScale());
-    for (std::size_t i = 0; i < factors.size(); ++i) {
-      Result<Metrics> run = i == 0 ? predicted : replays_[i].Run(row, setup, factors[i]);
-      if (!run.ok()) return bands;
-      nodes.push_back(std::move(run.value()));
+    auto known = nodes_.find(key);
+    if (known == nodes_.end()) {
+      known = nodes_.emplace(key, RunNodes(row, setup, predicted, error)).first;
     }
+    nodes = known->second;
+    if (nodes.empty()) return bands;
   }
   for (const auto& [metric, measured] : row.values) {
     const auto found = predicted.find(metric);
@@ -114,8 +130,8 @@ RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metr
     if (!queues && (step || metric == "ttft")) {
       bands.figures[metric] = step ? Around(found->second, error.centre, error.half)
                                    : Around(found->second, 0, MeasuredScale().prompt * error.half);
-    } else if (queues && (step || metric == "e2e" || metric.rfind("ttft", 0) == 0 ||
-                          metric == "tpot_p99")) {
+    } else if (queues &&
+               (step || metric == "e2e" || metric.rfind("ttft", 0) == 0 || metric == "tpot_p99")) {
       const auto response = ResponseOf(metric, nodes, bands, RequestsOf(row.load));
       if (response) bands.figures[metric] = BandOf(*response);
     }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "evidence/response.h"
@@ -29,19 +30,21 @@ class BandReader {
  public:
   // `setup`: what `row` is simulated as; `predicted`: what came out. Runs the row again where a
   // figure depends on a queue; rows of one recorded run share these, so ask for them one after
-  // another.
-  RowBands Read(const Measured& row, const Scenario& setup, const Metrics& predicted);
+  // another. `key`: rows with the same one have the same predictions, and run once.
+  RowBands Read(const Measured& row, const Scenario& setup, const Metrics& predicted,
+                const std::string& key);
 
  private:
-  struct LeftOut {
-    SetupFeatures without;
-    ErrorField field;
-  };
   const ErrorField& FieldWithout(const SetupFeatures& features);
   std::optional<Response> ResponseOf(const std::string& metric, const std::vector<Metrics>& nodes,
                                      const RowBands& row, double requests) const;
 
-  std::optional<LeftOut> left_out_;  // of the last server
+  // Empty: a run could not be made.
+  std::vector<Metrics> RunNodes(const Measured& row, const Scenario& setup,
+                                const Metrics& predicted, const StepError& error);
+
+  std::vector<std::pair<SetupFeatures, ErrorField>> left_out_;  // by server
+  std::map<std::string, std::vector<Metrics>> nodes_;           // by key
   std::array<MeasuredReplay, kNodes> replays_;
 };
 

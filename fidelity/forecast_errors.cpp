@@ -28,8 +28,12 @@ Result<std::vector<ForecastError>> ReadForecastErrors(const std::string& path) {
   std::vector<ForecastError> errors;
   for (std::size_t i = 0; i < table.Rows(); ++i) {
     MeasuredRow row(table, path, i);
-    const auto text_of = [&row](std::string_view column) { return std::string(row.Text({column})); };
-    const auto number = [&row](std::string_view column) { return row.Number({column}).value_or(0); };
+    const auto text_of = [&row](std::string_view column) {
+      return std::string(row.Text({column}));
+    };
+    const auto number = [&row](std::string_view column) {
+      return row.Number({column}).value_or(0);
+    };
     const std::optional<RunKind> run = RunKindOf(text_of("kind"));
     if (!text_of("excluded").empty() || text_of("mode") == "disagg" || !run) continue;
     ForecastError& e = errors.emplace_back();
@@ -43,6 +47,7 @@ Result<std::vector<ForecastError>> ReadForecastErrors(const std::string& path) {
     f.laboratory = text_of("lab");
     f.model = ModelKey(text_of("model"));
     f.form = text_of("mkind");
+    if (f.form == "moe-chunk") f.form = "moe";  // a scenario cannot say that attention is in chunks
     f.weights = text_of("w");
     if (f.weights.empty()) f.weights = "16";
     f.gpu = text_of("gpu");

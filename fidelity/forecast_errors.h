@@ -11,11 +11,11 @@
 namespace servecast {
 
 struct ForecastError {
-  FieldPoint of;             // its error is ln(measured / predicted)
-  std::string set, row;      // as in `servecast fidelity --rows`
-  std::string metric;        // tpot, ttft, ttft_p99, e2e
+  FieldPoint of;                       // its error is ln(measured / predicted)
+  std::string set, row;                // as in `servecast fidelity --rows`
+  std::string metric;                  // tpot, ttft, ttft_p99, e2e
   double measured = 0, predicted = 0;  // ms
-  bool fitted = false;       // constants had been fitted to rows of its release
+  bool fitted = false;                 // constants had been fitted to rows of its release
 };
 
 // A CSV file with the columns of ../shared/reference/error-model (part, release, set, row, metric,

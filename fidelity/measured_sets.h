@@ -84,7 +84,8 @@ struct MeasuredLoad {
   std::size_t from = 0, to = 0;
 };
 
-// By name: "ttft", "ttft_p99", "tpot", "tpot_p99", "e2e" in ms; "throughput" in requests/s; "preemptions".
+// By name: "ttft", "ttft_p99", "tpot", "tpot_p99", "e2e" in ms; "throughput" in requests/s;
+// "preemptions".
 using Metrics = std::map<std::string, double>;
 
 // Means over requests, and the 99th percentiles of TTFT and TPOT. Requires: ms, in any order.

@@ -185,7 +185,7 @@ class Scorer {
 
  private:
   void Predict(const Scenario& scenario, ScoredRow& out) {
-    const std::string key = KeyOf(scenario, out.measured->load);
+    const std::string key = out.key = KeyOf(scenario, out.measured->load);
     auto known = predicted_.find(key);
     if (known == predicted_.end()) {
       Measured row = *out.measured;

@@ -41,6 +41,7 @@ struct ScoredRow {
   bool same_engine = true;   // a preset of the measured version
   ComparedSetup as;
   std::shared_ptr<const Scenario> setup;  // what was simulated, but for the load
+  std::string key;                        // all that the prediction depends on
   // Set-up, workload and load of a serving run, as they were understood; else "".
   std::string run;
   // The same run, measured once, in a set before this one: counts there.

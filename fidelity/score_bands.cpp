@@ -51,7 +51,7 @@ void AddBands(const std::vector<ScoredRow>& rows, FidelityTable& table) {
     const auto set = std::find_if(table.sets.begin(), table.sets.end(), [&row](const ScoredSet& s) {
       return s.name == row.measured->set;
     });
-    const RowBands bands = reader.Read(*row.measured, *row.setup, row.predicted);
+    const RowBands bands = reader.Read(*row.measured, *row.setup, row.predicted, row.key);
     for (const auto& [metric, band] : bands.figures) {
       const ScoredFigure& figure = set->figures.emplace_back(
           ScoredFigure{row.measured->row, metric, row.measured->values.at(metric),

@@ -451,9 +451,21 @@ export interface PlanChecked {
   readonly agrees: boolean;
 }
 
+/** Where on a plan's line all targets are met with a probability, sampling and the forecast's error together: of a load the
+    highest, of replicas the fewest. Null: at no place that was tried. */
+export interface PlanSure {
+  readonly at_90: number | null;
+  readonly at_50: number | null;
+  /** The most probable place that was tried, and its probability. */
+  readonly best_at: number;
+  readonly best: number;
+}
+
 export interface MaxRate {
   readonly outcome: PlanOutcome;
   readonly answer: PlanValue | null;
+  /** Null: some place has no figure. Absent without an answer, and where the forecast's error is not known. */
+  readonly sure?: PlanSure | null;
   /** A target by its name, "capacity", or null. */
   readonly binding: string | null;
   readonly monotone: boolean;
@@ -469,6 +481,8 @@ export interface MaxRate {
 export interface MinGpus {
   readonly outcome: PlanOutcome;
   readonly answer: PlanValue | null;
+  /** Of a single pool's replicas; as of MaxRate. */
+  readonly sure?: PlanSure | null;
   /** What no system can beat. */
   readonly least_gpus: number | null;
   readonly binding: string | null;
@@ -1267,6 +1281,8 @@ export interface Report {
     readonly limit: string;
     /** Anything else a reader must know: drops, caps, few samples. May be "". */
     readonly note: string;
+    /** That all targets are met, sampling and the forecast's error together. The command's alone, where that error is known. */
+    readonly probability?: number;
   };
   readonly slo: readonly {
     readonly metric: 'ttft' | 'tpot' | 'itl' | 'e2e' | 'attainment';
@@ -1289,6 +1305,18 @@ export interface Report {
     /** The 95 % interval, ms, or of attainment a share; null without an experiment, or where there are too few requests. */
     readonly low: number | null;
     readonly high: number | null;
+    /** Where it lies with the probability `level`, sampling and the forecast's error together: ms, or of attainment a share. The
+        command's alone. */
+    readonly band?: {
+      readonly low: number;
+      /** Null: the latency may grow for as long as requests come. */
+      readonly high: number | null;
+      readonly level: number;
+      /** That this target is met. */
+      readonly probability: number;
+      /** Of the forecast's error alone. */
+      readonly model: { readonly low: number; readonly high: number | null };
+    };
     /** That it is of. */
     readonly runs: number;
     /** Grows for as long as requests come: there is no value. */
@@ -1398,6 +1426,20 @@ export interface Report {
     readonly known_error: string;
   };
   readonly evidence: Evidence;
+  /** What bands rest on. The command's alone. */
+  readonly model_error?: {
+    /** Servers like this one were slower by this share of the forecast; below 0: faster. */
+    readonly bias: number;
+    /** The part of it that bands are moved by. */
+    readonly corrected: number;
+    /** Of the time of a step, with the probability `level`. */
+    readonly half_width: number;
+    readonly level: number;
+    /** Of the nearest measured set-up. */
+    readonly nearness: 'near' | 'middle' | 'far';
+    /** Whole sentences. */
+    readonly sentence: string;
+  };
   readonly workload: {
     readonly source: 'synthetic' | 'trace';
     readonly name: string;

@@ -38,7 +38,7 @@ function elements(svg) {
 const texts = (svg) => elements(svg).flatMap(({ name, text }) => (name === 'text' ? [text] : []));
 
 test('Card_SaysWhatRunSays_WithIntervalsAndTail', () => {
-  const report = JSON.parse(servecast(['run', chat]).stdout);
+  const report = JSON.parse(servecast(['run', chat, '--sampling']).stdout);
   const svg = card(chat);
   const said = texts(svg).join(' ');
   assert.ok(svg.includes(`<title>${report.name ?? report.scenario.name}</title>`));

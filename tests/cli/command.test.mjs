@@ -31,9 +31,17 @@ test('Run_ByDefault_SaysHowSureItIs', () => {
   assert.equal(many.verdict.state, 'meets');
   assert.match(
     many.verdict.sentence,
-    /^Llama-3\.1-8B on 1 x H100 meets both targets at 40 req\/s; closest is TPOT p99, [\d.]+ of 20 ms \([\d.]+ to [\d.]+\)\.$/,
+    /^Llama-3\.1-8B on 1 x H100 meets both targets at 40 req\/s, more than 99 % sure; closest is TPOT p99, [\d.]+ of 20 ms \([\d.]+ to [\d.]+\)\.$/,
   );
-  for (const { low, high, value_ms } of many.slo) assert.ok(low < value_ms && value_ms < high);
+  for (const { low, high, value_ms, band } of many.slo) {
+    assert.ok(low < value_ms && value_ms < high);
+    assert.ok(band.low <= band.model.low && band.low < low && high < band.high && band.level === 0.9);
+  }
+  assert.ok(many.verdict.probability > 0.99);
+  assert.match(many.model_error.sentence, /^Step times are within [\d.]+ % of the forecast with 90 % probability/);
+  const sampling = JSON.parse(servecast('run', chat, '--sampling').stdout);
+  assert.equal(sampling.slo[0].band, undefined);
+  assert.deepEqual([sampling.slo[0].low, sampling.slo[0].high], [many.slo[0].low, many.slo[0].high]);
   assert.equal(many.fingerprint, one.fingerprint);
   assert.equal(one.slo[0].low, null);
   assert.equal(one.certainty, undefined);
@@ -155,7 +163,7 @@ test('Compare_ASettingThatIsTheDefault_ChangesNothing', () => {
   assert.equal(row(stdout, 'completed')[0], '2000');
   assert.doesNotMatch(stdout, /BLIS/);
   // The deciding target first, with the value, the rates and the sentence that run has.
-  const run = JSON.parse(servecast('run', chat).stdout);
+  const run = JSON.parse(servecast('run', chat, '--sampling').stdout);
   const lines = stdout.split('\n');
   assert.match(lines[1], /^TPOT p99 ms /);
   for (const [name, value] of [

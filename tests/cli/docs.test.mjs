@@ -25,6 +25,10 @@ const notRun = new Map([
     'servecast fidelity [--data DIR]...  # DIR: SERVECAST_GROUNDTRUTH, see CONTRIBUTING.md',
     'measurements that are not part of the project; fidelity.test.mjs runs it on some',
   ],
+  [
+    'servecast fidelity --evidence presets/evidence.json [--forecasts FILE]',
+    'forecasts that are not part of the project; fidelity_bands.test.mjs runs it where they are',
+  ],
 ]);
 /** Lines that a test shortens, as whole they take minutes: what stands there, and what is run. */
 const shortened = new Map([

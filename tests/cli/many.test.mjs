@@ -108,11 +108,18 @@ test('Sweep_WrongArguments_AreNamed', () => {
 test('Check_ExitCode_IsTheCertainVerdict', () => {
   const met = servecast('check', chat);
   assert.equal(met.status, 0, met.stdout);
-  assert.match(met.stdout, /^met +verdict: .*\nmet +TTFT p99 <= 200 ms: [\d.]+ ms \([\d.]+ ms to [\d.]+ ms\)\n/);
+  assert.match(met.stdout, /^met +verdict: .*\nmet +TTFT p99 <= 200 ms: [\d.]+ ms \(90 %: [\d.]+ ms to [\d.]+ ms\), met with more than 99 %\n/);
   const missed = servecast('check', chat, ...rate(60));
   assert.equal(missed.status, 1);
   assert.match(missed.stdout, /^missed +TPOT p99 <= 20 ms: /m);
   assert.equal(servecast('check', chat, ...rate(5000)).status, 1);
+  // Between: by sampling alone it misses for certain.
+  const between = servecast('check', chat, ...rate(50));
+  assert.equal(between.status, 3, between.stdout);
+  assert.match(between.stdout, /^undecided +verdict: .* with a probability of \d+ %;/);
+  assert.equal(servecast('check', chat, ...rate(50), '--meets', '10', '--misses', '5').status, 3);
+  assert.equal(servecast('check', chat, ...rate(50), '--misses', '60').status, 1);
+  assert.equal(servecast('check', chat, '--meets', '5').status, 2);
   assert.equal(servecast('check', chat, '--set', 'model.preset=llama-3.1-70b').status, 1);
   inFolder((_path, folder) => {
     // One path, too short for batches: a miss is no certainty.

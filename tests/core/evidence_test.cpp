@@ -11,6 +11,7 @@
 #include "evidence/error_field.h"
 #include "evidence/response.h"
 #include "gtest/gtest.h"
+#include "plan/sure.h"
 #include "servecast/error_band.h"
 #include "servecast/experiment.h"
 
@@ -22,8 +23,7 @@ using testing::Parsed;
 
 Scenario Chat(const std::string& model, const std::string& gpu, double rate = 2) {
   return Parsed(Changed({R"(model={"preset": ")" + model + R"("})",
-                         R"(hardware={"preset": ")" + gpu + R"("})",
-                         R"(engine={"preset": "vllm"})",
+                         R"(hardware={"preset": ")" + gpu + R"("})", R"(engine={"preset": "vllm"})",
                          "workload.arrivals.rate_per_s=" + std::to_string(rate)}));
 }
 
@@ -162,10 +162,51 @@ TEST(ErrorBand, OfAScenario_HoldsItsFigureWhateverTheSlices) {
   EXPECT_EQ(missed.report.verdict.state, VerdictState::kMisses);
 }
 
+TEST(ErrorBand, OfACalibratedServer_IsNarrower) {
+  Scenario scenario = Chat("qwen3-32b", "h200-sxm", 1);
+  scenario.slo = {{SloMetric::kTpot, 99, 1000, {}, {}, {}, ""}};
+  const Answer stranger = Banding(scenario, INT64_MAX);
+  scenario.calibration.spec_version = "1.0";
+  const double before = stranger.banded->error.half_width;
+  // Of rows that it was fitted to it says nothing.
+  scenario.calibration.errors = {{"run", "tpot", false, 14, 2, 5}};
+  EXPECT_DOUBLE_EQ(Banding(scenario, INT64_MAX).banded->error.half_width, before);
+  scenario.calibration.errors[0].held_out = true;
+  const Answer own = Banding(scenario, INT64_MAX);
+  EXPECT_LT(own.banded->error.half_width, 0.8 * before);
+  EXPECT_NE(own.banded->error.sentence.find("This server was measured"), std::string::npos);
+  scenario.calibration.tensor_parallel = 8;  // of another server
+  EXPECT_DOUBLE_EQ(Banding(scenario, INT64_MAX).banded->error.half_width, before);
+}
+
 TEST(ErrorBand, OfStatedTimes_IsNotKnown) {
   Scenario scenario = Chat("llama-3.1-8b", "h100-sxm");
   scenario.slo.clear();
   EXPECT_FALSE(Banding(scenario, INT64_MAX).banded);
+}
+
+TEST(SurePlaces, OfALoad_AreOnThatLine) {
+  Scenario scenario = Chat("llama-3.1-8b", "h100-sxm", 20);
+  scenario.workload.requests = 1000;
+  scenario.slo = {{SloMetric::kTpot, 99, 9, {}, {}, {}, ""}};
+  const auto answer_of = [&scenario](std::int64_t slice) {
+    std::optional<SurePlaces> places = SurePlaces::Create(scenario, {}, PlanOptions(), 40);
+    while (!places->Advance(slice)) {
+    }
+    return *places->Answer();
+  };
+  const SureAnswer answer = answer_of(INT64_MAX);
+  ASSERT_TRUE(answer.sure && answer.even);
+  EXPECT_LT(*answer.sure, *answer.even);
+  EXPECT_GT(*answer.sure, 10);
+  EXPECT_LT(*answer.even, 159);
+  EXPECT_GE(answer.best, 0.9);
+  EXPECT_EQ(answer_of(300).sure, answer.sure);
+  scenario.slo[0].limit_ms = 0.5;  // no load has that
+  const SureAnswer none = answer_of(INT64_MAX);
+  EXPECT_FALSE(none.sure);
+  EXPECT_NE(SureSentence(none, true, "requests/s").find("no load that was tried"),
+            std::string::npos);
 }
 
 }  // namespace

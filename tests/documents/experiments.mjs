@@ -68,7 +68,7 @@ async function lane() {
       writeFileSync(file, made.trace.text);
     }
     if (seed > first && (seed - first) % 1000 === 0) console.log(`${seed - first} of ${cases}, ${failed} failed`);
-    const answer = await run(['run', '-', ...(file ? ['--trace', file] : [])], text);
+    const answer = await run(['run', '-', '--sampling', ...(file ? ['--trace', file] : [])], text);
     if (file) rmSync(join(file, '..'), { recursive: true });
     if (answer.status === 0) ran.push({ seed, ...answer.used });
     const wrong = judge(answer);

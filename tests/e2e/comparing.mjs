@@ -221,7 +221,7 @@ if (existsSync(command)) {
     async (page) => {
       await verdict(page);
       const report = JSON.parse(
-        execFileSync(command, ['run', preset, '--set', 'engine.compat=blis-2026-02'], {
+        execFileSync(command, ['run', preset, '--sampling', '--set', 'engine.compat=blis-2026-02'], {
           encoding: 'utf8',
           stdio: ['ignore', 'pipe', 'ignore'],
         }),

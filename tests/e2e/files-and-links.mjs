@@ -266,7 +266,7 @@ for (const [name, [file, requests]] of Object.entries(published)) {
     await verdict(page);
     const first = await fingerprint(page);
     const report = JSON.parse(
-      execFileSync(command, ['run', preset, '--trace', file], {
+      execFileSync(command, ['run', preset, '--sampling', '--trace', file], {
         encoding: 'utf8',
         maxBuffer: 2 ** 28,
         stdio: ['ignore', 'pipe', 'ignore'],

@@ -44,7 +44,7 @@ const answers = new Map();
 function commandAnew(words, document) {
   const file = join(folder, 'scenario.json');
   writeFileSync(file, JSON.stringify(document));
-  const { status, stdout, stderr } = spawnSync(binary, [words, file], {
+  const { status, stdout, stderr } = spawnSync(binary, [words, file, ...(words === 'run' ? ['--sampling'] : [])], {
     encoding: 'utf8',
     maxBuffer: 2 ** 28,
   });

@@ -26,8 +26,8 @@ struct Sureness {
 std::string SureText(double probability);
 
 // Where the figure of a target lies with kBandLevel probability, sampling and the forecast's error
-// together: ms, or the share of attainment. No high ms: the latency may grow for as long as requests
-// come. `model`: of the forecast's error alone.
+// together: ms, or the share of attainment. No high ms: the latency may grow for as long as
+// requests come. `model`: of the forecast's error alone.
 inline constexpr double kBandLevel = 0.9;
 struct TargetBand {
   double low = 0;
@@ -39,9 +39,9 @@ struct TargetBand {
 
 // What bands rest on.
 struct ModelError {
-  double bias = 0;       // servers like this one were slower by so much; below 0: faster
-  double corrected = 0;  // the part of it that bands are moved by
-  double half_width = 0;  // of the time of a step, at kBandLevel
+  double bias = 0;            // servers like this one were slower by so much; below 0: faster
+  double corrected = 0;       // the part of it that bands are moved by
+  double half_width = 0;      // of the time of a step, at kBandLevel
   std::string_view nearness;  // of the nearest measured set-up: "near", "middle", "far"
   std::string sentence;       // one or more whole ones
 };
@@ -64,6 +64,9 @@ class ErrorBand {
   // simulator.
   static std::optional<ErrorBand> Create(Scenario scenario, Trace trace, const Report& report);
 
+  // The same of nodes alone, without an experiment's figures: for Probability().
+  static std::optional<ErrorBand> Create(Scenario scenario, Trace trace);
+
   ErrorBand(ErrorBand&&) noexcept;
   ErrorBand& operator=(ErrorBand&&) noexcept;
   ~ErrorBand();
@@ -74,6 +77,10 @@ class ErrorBand {
   // Bands and probability of the report's targets; restates its verdict by them. nullopt: some run
   // could not be made, and the report stays as it is. Requires: finished.
   std::optional<Banded> Put(const Sureness& sureness, Report& report) const;
+
+  // That all targets are met, without sampling; nullopt: some run could not be made, or has no
+  // figure of a target. Requires: finished.
+  std::optional<double> Probability() const;
 
  private:
   struct State;

@@ -31,8 +31,8 @@ struct StepError {
 
 // Constants that the rows left out say (fidelity/evidence_fit.cpp).
 struct FieldScale {
-  double q = 2;             // half-width of 90 % over the field's standard deviation
-  double prompt = 1;        // of times of prompts, over that of steps
+  double q = 2;       // half-width of 90 % over the field's standard deviation
+  double prompt = 1;  // of times of prompts, over that of steps
   // The 5 and 95 % points of what p99 TTFT is off by beyond the mean, in logarithms.
   double p99_low[2] = {0, 0}, p99_high[2] = {0, 0};  // of dense models, of experts
 };

@@ -19,7 +19,7 @@ constexpr std::size_t kCentre = 1 + kStepPoints / 2, kPromptLow = 1 + kStepPoint
 // Beyond the outer nodes the response goes on as between the last two, so far.
 constexpr double kFarthest = 2.6;
 // Points of equal probability at which the two factors are taken.
-constexpr int kStepGrid = 41, kPromptGrid = 15;
+constexpr int kStepGrid = 101, kPromptGrid = 15;
 // Logarithm of a latency that grows for as long as requests come, over any limit.
 constexpr double kUnbounded = 60;
 

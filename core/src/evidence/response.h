@@ -18,8 +18,8 @@ struct ErrorFactors {
   friend bool operator==(const ErrorFactors&, const ErrorFactors&) = default;
 };
 
-// The factors to run at. The first is the forecast as it stands, the others are kStepPoints quantiles
-// of the step's factor and two of the prompt's, each with the other at its centre.
+// The factors to run at. The first is the forecast as it stands, the others are kStepPoints
+// quantiles of the step's factor and two of the prompt's, each with the other at its centre.
 inline constexpr std::size_t kStepPoints = 5, kNodes = 1 + kStepPoints + 2;
 std::vector<ErrorFactors> NodesOf(const StepError& error, const FieldScale& scale);
 
@@ -27,7 +27,7 @@ std::vector<ErrorFactors> NodesOf(const StepError& error, const FieldScale& scal
 // these factors: the 5 and 95 % points in logarithms, and sampling.
 struct Response {
   std::vector<double> at;  // kNodes of them, > 0 or infinite where the load is not served
-  double forecast = 0;     // the figure itself, which the nodes' changes apply to; 0: the first node
+  double forecast = 0;  // the figure itself, which the nodes' changes apply to; 0: the first node
   double rest_low = 0, rest_high = 0;  // <= 0, >= 0
   double sampling = 0;                 // standard deviation, in logarithms
   double limit = 0;                    // of a target

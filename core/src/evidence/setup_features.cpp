@@ -25,15 +25,22 @@ constexpr double kMostSizes = 3, kMostDoublings = 6;
 struct Gpu {
   std::string_view begins, family, maker;
 };
-constexpr Gpu kGpus[] = {
-    {"a100", "ampere", "nvidia"},         {"a10", "ampere", "nvidia"},
-    {"h100", "hopper", "nvidia"},         {"h200", "hopper", "nvidia"},
-    {"h20", "hopper", "nvidia"},          {"gh200", "hopper", "nvidia"},
-    {"b200", "blackwell", "nvidia"},      {"b300", "blackwell", "nvidia"},
-    {"gb200", "blackwell", "nvidia"},     {"gb300", "blackwell", "nvidia"},
-    {"rtx-pro", "blackwell-rtx", "nvidia"}, {"rtx-50", "blackwell-rtx", "nvidia"},
-    {"rtx", "ada", "nvidia"},             {"l40", "ada", "nvidia"},
-    {"l4", "ada", "nvidia"},              {"mi3", "cdna", "amd"}};
+constexpr Gpu kGpus[] = {{"a100", "ampere", "nvidia"},
+                         {"a10", "ampere", "nvidia"},
+                         {"h100", "hopper", "nvidia"},
+                         {"h200", "hopper", "nvidia"},
+                         {"h20", "hopper", "nvidia"},
+                         {"gh200", "hopper", "nvidia"},
+                         {"b200", "blackwell", "nvidia"},
+                         {"b300", "blackwell", "nvidia"},
+                         {"gb200", "blackwell", "nvidia"},
+                         {"gb300", "blackwell", "nvidia"},
+                         {"rtx-pro", "blackwell-rtx", "nvidia"},
+                         {"rtx-50", "blackwell-rtx", "nvidia"},
+                         {"rtx", "ada", "nvidia"},
+                         {"l40", "ada", "nvidia"},
+                         {"l4", "ada", "nvidia"},
+                         {"mi3", "cdna", "amd"}};
 
 const Gpu* FindGpu(std::string_view name) {
   const auto* found = std::find_if(std::begin(kGpus), std::end(kGpus), [name](const Gpu& gpu) {
@@ -57,8 +64,7 @@ double ShapeDistance(const SetupFeatures& a, const SetupFeatures& b) {
     return s.prompt > 0 && s.output > 0 ? s.prompt / s.output : 0;
   };
   return price::kRatio * Doublings(ratio(a), ratio(b), price::kMostDoublings) +
-         price::kClients *
-             Doublings(a.clients / a.gpus, b.clients / b.gpus, price::kMostDoublings);
+         price::kClients * Doublings(a.clients / a.gpus, b.clients / b.gpus, price::kMostDoublings);
 }
 
 double MeanOf(const NumberTable& quantiles) {
@@ -93,12 +99,9 @@ double MeanTokens(const LengthSpec& length, double prompt) {
 }
 
 std::string FormOf(const ModelSpec& m) {
-  // A window of thousands of tokens is a chunk of Llama 4's, a shorter one beside sinks gpt-oss's.
-  constexpr std::int64_t kChunk = 4096;
-  if (m.num_local_experts == 0) return m.num_sliding_layers > 0 ? "dense-window" : "dense";
-  if (m.kv_lora_rank > 0) return "moe-mla";
-  if (m.num_sliding_layers == 0) return "moe";
-  return m.sliding_window >= kChunk ? "moe-chunk" : "moe-sink";
+  const bool windows = m.num_sliding_layers > 0;
+  if (m.num_local_experts == 0) return windows ? "dense-window" : "dense";
+  return m.kv_lora_rank > 0 ? "moe-mla" : windows ? "moe-sink" : "moe";
 }
 
 std::string WeightsOf(const ModelSpec& m) {
@@ -111,8 +114,8 @@ std::string WeightsOf(const ModelSpec& m) {
 double ActiveBillions(const ModelSpec& m) {
   const auto of = [](std::int64_t count) { return static_cast<double>(count); };
   const double hidden = of(m.hidden_size);
-  const double attention = hidden * of(m.head_dim) *
-                           (2 * of(m.num_attention_heads) + 2 * of(m.num_key_value_heads));
+  const double attention =
+      hidden * of(m.head_dim) * (2 * of(m.num_attention_heads) + 2 * of(m.num_key_value_heads));
   const double width = m.num_local_experts > 0
                            ? of(m.num_experts_per_tok) * of(m.intermediate_size) +
                                  of(m.shared_expert_intermediate_size)
@@ -121,7 +124,9 @@ double ActiveBillions(const ModelSpec& m) {
   return (of(m.num_hidden_layers) * layer + hidden * of(m.vocab_size)) / 1e9;
 }
 
-RunKind RunOf(const ArrivalSpec& arrivals) {
+RunKind RunOf(const WorkloadSpec& workload) {
+  const ArrivalSpec& arrivals = workload.arrivals;
+  if (workload.sessions.turns > 1) return RunKind::kTurns;
   if (arrivals.process == ArrivalProcess::kClosedLoop) return RunKind::kLoop;
   return arrivals.process == ArrivalProcess::kStatic ? RunKind::kAtOnce : RunKind::kServing;
 }
@@ -151,8 +156,7 @@ std::string_view SetupFeatures::GpuMaker() const {
 std::string ModelKey(std::string_view name) {
   std::string key;
   for (const char c : name) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (std::isalnum(byte) != 0) key += static_cast<char>(std::tolower(byte));
+    key += c == ' ' ? '-' : static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   }
   return key;
 }
@@ -163,14 +167,16 @@ SetupFeatures FeaturesOf(const Scenario& s) {
   f.model = ModelKey(s.model.name);
   f.form = FormOf(s.model);
   f.weights = WeightsOf(s.model);
-  if (s.hardware.compared_as != "none" && s.hardware.changed.empty()) f.gpu = s.hardware.compared_as;
+  if (s.hardware.compared_as != "none" && s.hardware.changed.empty())
+    f.gpu = s.hardware.compared_as;
   if (s.engine.compared_as != "none" && s.engine.changed.empty()) f.engine = s.engine.compared_as;
-  f.run = RunOf(s.workload.arrivals);
+  f.run = RunOf(s.workload);
   f.expert_parallel = s.model.num_local_experts > 0 && s.engine.enable_expert_parallel;
   f.tensor_parallel = static_cast<double>(pool.tensor_parallel);
   f.active_billions = ActiveBillions(s.model);
   f.gpus = static_cast<double>(pool.tensor_parallel * pool.attention_data_parallel);
-  f.prompt = MeanTokens(s.workload.prompt_tokens, 0) + static_cast<double>(s.workload.prefix.tokens);
+  f.prompt =
+      MeanTokens(s.workload.prompt_tokens, 0) + static_cast<double>(s.workload.prefix.tokens);
   f.output = MeanTokens(s.workload.output_tokens, f.prompt);
   if (f.run == RunKind::kLoop) {
     f.clients = static_cast<double>(s.workload.arrivals.concurrency) /

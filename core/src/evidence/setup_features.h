@@ -12,19 +12,19 @@
 namespace servecast {
 
 // How a server is loaded, in the order of kRunKindNames.
-enum class RunKind { kServing, kLoop, kSaturation, kStep, kPrompt, kAtOnce, kMaxLoad };
+enum class RunKind { kServing, kLoop, kSaturation, kStep, kPrompt, kAtOnce, kMaxLoad, kTurns };
 inline constexpr std::string_view kRunKindNames[] = {"serving", "loop",   "saturation", "step",
-                                                     "prompt",  "atonce", "maxload"};
+                                                     "prompt",  "atonce", "maxload",    "turns"};
 // nullopt: no such kind.
 std::optional<RunKind> RunKindOf(std::string_view name);
 
 // Names are those of presets where there is one; "" is unknown, and differs from all others.
 struct SetupFeatures {
-  std::string laboratory;  // who measured; "": a user's own server, near to nobody's
-  std::string model;       // lower-case letters and digits
-  std::string form;        // dense, dense-window, moe, moe-mla, moe-sink, moe-chunk
-  std::string weights;     // 16, fp8, int4, nvfp4, mxfp4
-  std::string gpu, engine; // presets: "h100-sxm", "vllm-0.19"
+  std::string laboratory;   // who measured; "": a user's own server, near to nobody's
+  std::string model;        // as ModelKey has it
+  std::string form;         // dense, dense-window, moe, moe-mla, moe-sink
+  std::string weights;      // 16, fp8, int4, nvfp4, mxfp4
+  std::string gpu, engine;  // presets: "h100-sxm", "vllm-0.19"
   RunKind run = RunKind::kServing;
   bool expert_parallel = false;
   double tensor_parallel = 1;
@@ -45,7 +45,7 @@ struct SetupFeatures {
   friend bool operator==(const SetupFeatures&, const SetupFeatures&) = default;
 };
 
-// Letters and digits alone, in lower case: "Llama-3.1-8B" and "llama-3.1-8b" are one model.
+// In lower case, with hyphens: "Llama-3.1-8B" and "llama-3.1-8b" are one model.
 std::string ModelKey(std::string_view name);
 
 // Of a scenario with one pool. A GPU or an engine whose figures were changed is an unknown one. Of

@@ -10,6 +10,7 @@
 
 #include "base/math.h"
 #include "base/text.h"
+#include "cost/calibrated.h"
 #include "evidence/response.h"
 #include "experiment/evidence_text.h"
 #include "experiment/replications.h"
@@ -18,6 +19,7 @@
 #include "metrics/words.h"
 #include "servecast/simulation.h"
 #include "serving/hooks.h"
+#include "serving/policy.h"
 
 namespace servecast {
 namespace {
@@ -57,8 +59,8 @@ Figure FigureOf(const SloResult& result, double requests) {
     f.limit = std::max(1 - result.slo.percentile / 100, 1e-9);
     if (result.share) f.value = Beyond(*result.share, requests);
     if (result.low_share) {
-      f.sampling = SamplingOf(Beyond(*result.high_share, requests),
-                              Beyond(*result.low_share, requests));
+      f.sampling =
+          SamplingOf(Beyond(*result.high_share, requests), Beyond(*result.low_share, requests));
     }
     return f;
   }
@@ -72,6 +74,36 @@ Figure FigureOf(const SloResult& result, double requests) {
 bool IsUnmeasured(const Scenario& s) {
   return s.cluster.pools.size() > 1 || s.engine.speculative.On() || s.engine.max_loras > 0 ||
          s.cluster.pool().pipeline_parallel > 1;
+}
+
+// Standard deviation of what a calibration was off by on rows that it was not fitted to; nullopt:
+// it says of none.
+std::optional<double> NoiseOf(const CalibrationSpec& calibration) {
+  constexpr double kMedianOfNormal = 0.6745;
+  for (const char* figure : {"tpot", "step", "e2e"}) {
+    for (const CalibrationSpec::Error& error : calibration.errors) {
+      if (error.held_out && error.figure == figure) return error.median / 100 / kMedianOfNormal;
+    }
+  }
+  return std::nullopt;
+}
+
+// One's own server, where its calibration is of this scenario: one more measured place, with the
+// laboratory known, so that the whole bias there counts. Beyond what was measured it says less.
+std::optional<StepError> CalibratedError(const Scenario& pool, SetupFeatures& features) {
+  constexpr double kBeyond = 0.05;
+  if (!pool.calibration.On() || !CalibrationMismatches(pool).empty()) return std::nullopt;
+  const std::optional<double> noise = NoiseOf(pool.calibration);
+  if (!noise) return std::nullopt;
+  features.laboratory = "calibrated";
+  features.gpu = pool.hardware.compared_as == "none" ? "own" : pool.hardware.compared_as;
+  features.engine = pool.engine.compared_as == "none" ? "own" : pool.engine.compared_as;
+  std::vector<FieldPoint> points(MeasuredPoints().begin(), MeasuredPoints().end());
+  const double beyond = BeyondCalibration(pool).empty() ? 0 : kBeyond;
+  points.push_back({features, 0, std::sqrt(*noise * *noise + beyond * beyond)});
+  StepError error = ErrorField(std::move(points)).At(features, MeasuredScale().q, true);
+  error.nearest.clear();  // they are of the field's own points
+  return error;
 }
 
 }  // namespace
@@ -149,8 +181,7 @@ struct ErrorBand::State {
     const FigureBand model = servecast::BandOf(r);
     if (share) {
       const auto kept = [](double beyond) { return std::clamp(1 - beyond, 0.0, 1.0); };
-      return {kept(whole.high), kept(whole.low), kept(model.high), kept(model.low),
-              met};
+      return {kept(whole.high), kept(whole.low), kept(model.high), kept(model.low), met};
     }
     const auto finite = [](double ms) {
       return std::isfinite(ms) ? std::optional(ms) : std::nullopt;
@@ -164,24 +195,29 @@ ErrorBand::ErrorBand(ErrorBand&&) noexcept = default;
 ErrorBand& ErrorBand::operator=(ErrorBand&&) noexcept = default;
 ErrorBand::~ErrorBand() = default;
 
-std::optional<ErrorBand> ErrorBand::Create(Scenario scenario, Trace trace, const Report& report) {
-  const std::string& backend = report.latency_model.backend;
+std::optional<ErrorBand> ErrorBand::Create(Scenario scenario, Trace trace) {
+  Scenario first = scenario;
+  if (first.cluster.pools.size() == 1) first.UsePool(0);
+  const std::string_view backend = ChosenLatencyModel(first).name;
   const bool known = backend == "analytic" || backend == "operators";
-  if (!known || IsBlis(scenario.engine.compat) || scenario.slo.empty() ||
-      !Judged(report.verdict.state)) {
-    return std::nullopt;
-  }
+  if (!known || IsBlis(scenario.engine.compat) || scenario.slo.empty()) return std::nullopt;
   auto state = std::make_unique<State>();
   State& s = *state;
-  s.features = FeaturesOf(scenario);
+  s.features = FeaturesOf(first);
   if (IsUnmeasured(scenario)) s.features.engine = "";
-  s.error = MeasuredField().At(s.features, MeasuredScale().q);
+  const std::optional<StepError> calibrated = CalibratedError(first, s.features);
+  s.error = calibrated ? *calibrated : MeasuredField().At(s.features, MeasuredScale().q);
   s.factors = NodesOf(s.error, MeasuredScale());
   s.scenario = std::move(scenario);
   s.trace = std::move(trace);
   std::int64_t& requests = s.scenario.workload.requests;
   if (!ReplaysTrace(s.scenario)) requests = std::min(requests, kMostRequests);
   return ErrorBand(std::move(state));
+}
+
+std::optional<ErrorBand> ErrorBand::Create(Scenario scenario, Trace trace, const Report& report) {
+  if (!Judged(report.verdict.state)) return std::nullopt;
+  return Create(std::move(scenario), std::move(trace));
 }
 
 bool ErrorBand::Advance(std::int64_t max_steps) { return state_->Step(max_steps); }
@@ -197,6 +233,8 @@ std::optional<Banded> ErrorBand::Put(const Sureness& sureness, Report& report) c
   for (std::size_t k = 0; k < report.slo.size(); ++k) {
     std::optional<TargetBand>& band = banded.targets.emplace_back();
     const SloResult& result = report.slo[k];
+    // A figure of one run has no interval, so nobody knows how far it scatters.
+    if (!result.low_ms && !result.low_share && !result.unbounded) continue;
     const std::optional<Response> response = s.ResponseOf(result, k, requests);
     if (!response) continue;
     band = State::BandFor(*response, result.slo.metric == SloMetric::kAttainment);
@@ -206,6 +244,20 @@ std::optional<Banded> ErrorBand::Put(const Sureness& sureness, Report& report) c
   banded.probability = ProbabilityMet(responses);
   RestateVerdict(s.scenario, sureness, banded, report);
   return banded;
+}
+
+std::optional<double> ErrorBand::Probability() const {
+  const State& s = *state_;
+  if (s.failed) return std::nullopt;
+  std::vector<Response> responses;
+  for (std::size_t k = 0; k < s.scenario.slo.size(); ++k) {
+    SloResult none;
+    none.slo = s.scenario.slo[k];
+    const std::optional<Response> response = s.ResponseOf(none, k, 0);
+    if (!response) return std::nullopt;
+    responses.push_back(*response);
+  }
+  return ProbabilityMet(responses);
 }
 
 }  // namespace servecast

@@ -17,9 +17,9 @@ std::string Share(double of) { return Percent(std::nearbyint(of * 1000) / 1000);
 
 // "qwen3-32b in fp8 on h100-sxm with vllm-0.19 (closed loops, InferenceX)".
 std::string SetupText(const SetupFeatures& f) {
-  constexpr const char* kRuns[] = {"serving runs", "closed loops", "runs at saturation",
+  constexpr const char* kRuns[] = {"serving runs", "closed loops",   "runs at saturation",
                                    "decode steps", "single prompts", "requests all at once",
-                                   "maximum load"};
+                                   "maximum load", "conversations"};
   return Format("{} in {} on {} x {} with {} ({}, {})", f.model,
                 f.weights == "16" ? "16 bits" : f.weights, ShortNumber(f.tensor_parallel), f.gpu,
                 f.engine, kRuns[static_cast<std::size_t>(f.run)], f.laboratory);
@@ -47,8 +47,8 @@ std::string SlowerText(double error) {
 
 // The targets that the figure is beyond, of those with a value.
 std::size_t Beyond(const Report& r) {
-  return static_cast<std::size_t>(std::count_if(r.slo.begin(), r.slo.end(),
-                                                [](const SloResult& t) { return !t.met; }));
+  return static_cast<std::size_t>(
+      std::count_if(r.slo.begin(), r.slo.end(), [](const SloResult& t) { return !t.met; }));
 }
 
 double Strain(const SloResult& result) {
@@ -105,27 +105,34 @@ ModelError ModelErrorOf(const SetupFeatures& features, const StepError& error) {
   e.corrected = Exp(error.centre) - 1;
   e.half_width = Exp(error.half) - 1;
   e.nearness = kNearnessNames[static_cast<std::size_t>(error.nearness)];
-  e.sentence = Format("Step times are within {} of the forecast with 90 % probability",
-                      Share(e.half_width));
+  e.sentence =
+      Format("Step times are within {} of the forecast with 90 % probability", Share(e.half_width));
   if (std::fabs(e.corrected) >= 0.005) {
-    e.sentence += Format(", once moved by {} {}, half of what servers like this one were {} by",
+    e.sentence += Format(", once moved by {} {}, {}what servers like this one were {} by",
                          Share(std::fabs(e.corrected)), e.corrected > 0 ? "up" : "down",
+                         features.laboratory.empty() ? "half of " : "",
                          e.corrected > 0 ? "slower" : "faster");
   }
   e.sentence += ".";
+  if (features.laboratory == "calibrated") {
+    e.sentence +=
+        " This server was measured: its calibration was off by so little on rows that it "
+        "was not fitted to.";
+  }
   if (error.nearest.empty()) return e;
   const SetupFeatures& nearest = MeasuredPoints()[error.nearest[0]].at;
   const Measured measured = MeasuredOf(nearest);
-  const char* how = error.nearness == Nearness::kNear     ? "Near to it"
-                    : error.nearness == Nearness::kMiddle ? "Of its kind, the nearest"
-                                                          : "No server like it was measured. The nearest";
-  e.sentence += Format(" {} is {}: {} that no fit had seen, in the median {}.", how,
-                       SetupText(nearest), Count(static_cast<std::int64_t>(measured.rows), "row"),
-                       SlowerText(measured.median));
+  const char* how = error.nearness == Nearness::kNear ? "Near to it"
+                    : error.nearness == Nearness::kMiddle
+                        ? "Of its kind, the nearest"
+                        : "No server like it was measured. The nearest";
+  e.sentence +=
+      Format(" {} is {}: {} that no fit had seen, in the median {}.", how, SetupText(nearest),
+             Count(static_cast<std::int64_t>(measured.rows), "row"), SlowerText(measured.median));
   const bool experts_differ = features.Experts() != nearest.Experts();
-  e.sentence += Format(
-      " A measurement of your own server{} narrows this most (servecast calibrate).",
-      experts_differ ? ", or of any server with such a model," : "");
+  e.sentence +=
+      Format(" A measurement of your own server{} narrows this most (servecast calibrate).",
+             experts_differ ? ", or of any server with such a model," : "");
   return e;
 }
 
@@ -153,11 +160,11 @@ void RestateVerdict(const Scenario& scenario, const Sureness& sureness, const Ba
     return;
   }
   const bool other = was == VerdictState::kNear && p >= sureness.meets;
-  const char* because = r.saturation.state == SaturationState::kNear ? ", but is close to saturation"
-                                                                     : "";
-  r.verdict.sentence = Format("{} meets {}{} with a probability of {}{}; closest is {}.", who,
-                              TargetsText(all, all), load, SureText(p), other ? because : "",
-                              figure);
+  const char* because =
+      r.saturation.state == SaturationState::kNear ? ", but is close to saturation" : "";
+  r.verdict.sentence =
+      Format("{} meets {}{} with a probability of {}{}; closest is {}.", who, TargetsText(all, all),
+             load, SureText(p), other ? because : "", figure);
 }
 
 }  // namespace servecast

@@ -47,7 +47,9 @@ class ScaledModel final : public LatencyModel {
   TimeNs OutputTokenDelay() const override {
     return TimesFactor(model_->OutputTokenDelay(), factors_.step);
   }
-  TimeNs DeliveryDelay() const override { return TimesFactor(model_->DeliveryDelay(), factors_.prompt); }
+  TimeNs DeliveryDelay() const override {
+    return TimesFactor(model_->DeliveryDelay(), factors_.prompt);
+  }
   StallTimes Stalls() const override { return model_->Stalls(); }
   TimeNs PostDecodeDelay() const override { return model_->PostDecodeDelay(); }
 

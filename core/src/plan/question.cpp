@@ -17,6 +17,7 @@
 #include "plan/day.h"
 #include "plan/line.h"
 #include "plan/speculation.h"
+#include "plan/sure.h"
 #include "plan/tornado.h"
 #include "servecast/experiment.h"
 
@@ -76,21 +77,62 @@ class Checked final : public Question::Answerer {
   std::optional<Checks> checks_;
 };
 
+std::optional<SurePlaces> SureOf(const Scenario& scenario, const Trace& trace,
+                                 const PlanAnswer& answer) {
+  if (answer.outcome != PlanOutcome::kFound) return std::nullopt;
+  return SurePlaces::Create(scenario, trace, PlanOptions(), answer.value);
+}
+// Of a single pool; of two it is not asked.
+std::optional<SurePlaces> SureOf(const Scenario& scenario, const Trace& trace,
+                                 const FleetAnswer& answer) {
+  if (answer.outcome != PlanOutcome::kFound || answer.pools.size() != 1) return std::nullopt;
+  PlanOptions options;
+  options.line = PlanLine::kReplicas;
+  return SurePlaces::Create(scenario, trace, options,
+                            static_cast<double>(answer.pools[0].replicas));
+}
+template <class Other>
+std::optional<SurePlaces> SureOf(const Scenario&, const Trace&, const Other&) {
+  return std::nullopt;
+}
+
 // A plan whose answer is written beside the scenario it is of.
 template <class Planned, auto write, auto sentence>
 class OfPlan final : public Question::Answerer {
  public:
   static Made Make(Scenario scenario, Trace trace, const QuestionOptions&) {
-    Result<Planned> plan = Planned::Create(scenario, std::move(trace));
+    Result<Planned> plan = Planned::Create(scenario, trace);
     if (!plan.ok()) return plan.issues();
     return std::unique_ptr<Question::Answerer>(
-        new OfPlan(std::move(scenario), std::move(plan.value())));
+        new OfPlan(std::move(scenario), std::move(trace), std::move(plan.value())));
   }
 
-  bool Advance(std::int64_t max_steps) override { return plan_.Advance(max_steps); }
-  double Progress() const override { return plan_.Progress(); }
-  void Write(JsonWriter& out) const override { write(scenario_, plan_.Answer(), out); }
-  std::string Sentence() const override { return sentence(scenario_, plan_.Answer()); }
+  bool Advance(std::int64_t max_steps) override {
+    if (!planned_) {
+      planned_ = plan_.Advance(max_steps);
+      if (planned_) sure_ = SureOf(scenario_, trace_, plan_.Answer());
+      return planned_ && !sure_;
+    }
+    return !sure_ || sure_->Advance(max_steps);
+  }
+  double Progress() const override {
+    if (!planned_) return kOfPlan * std::min(plan_.Progress(), 0.999);
+    return sure_ ? kOfPlan + (1 - kOfPlan) * sure_->Progress() : 1;
+  }
+  void Write(JsonWriter& out) const override {
+    write(scenario_, plan_.Answer(), out);
+    if (sure_) WriteSure(sure_->Answer(), out);
+  }
+  std::string Sentence() const override {
+    std::string text = sentence(scenario_, plan_.Answer());
+    if (!sure_) return text;
+    if constexpr (std::is_same_v<Planned, Plan>) {
+      text += SureSentence(sure_->Answer(), true, plan_.Answer().unit);
+    } else {
+      text += SureSentence(sure_->Answer(), false, "");
+    }
+    return text;
+  }
   std::vector<Check> ToCheck() const override {
     if constexpr (std::is_same_v<Planned, SpeculationPlan>) {
       return {};
@@ -101,6 +143,7 @@ class OfPlan final : public Question::Answerer {
   void WriteChecked(const Checks& checks, JsonWriter& out) const override {
     if constexpr (std::is_same_v<Planned, FleetPlan>) {
       write(scenario_, WithChecks(plan_.Answer(), checks), out);
+      if (sure_) WriteSure(sure_->Answer(), out);
     } else {
       Write(out);
     }
@@ -108,11 +151,14 @@ class OfPlan final : public Question::Answerer {
   }
 
  private:
-  OfPlan(Scenario scenario, Planned plan)
-      : scenario_(std::move(scenario)), plan_(std::move(plan)) {}
+  OfPlan(Scenario scenario, Trace trace, Planned plan)
+      : scenario_(std::move(scenario)), trace_(std::move(trace)), plan_(std::move(plan)) {}
 
   Scenario scenario_;
+  Trace trace_;
   Planned plan_;
+  bool planned_ = false;
+  std::optional<SurePlaces> sure_;  // of loads and replicas, where the forecast's error is known
 };
 
 class Growth final : public Question::Answerer {
