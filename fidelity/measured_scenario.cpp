@@ -17,7 +17,9 @@ namespace {
 
 // Requests of a closed loop, in times of its concurrency. InferenceX sends ten a client, so those
 // that come at once in the beginning are a tenth; of loops that fill all seats no number is known.
-constexpr std::int64_t kRounds = 10, kRoundsOfSeats = 4;
+// Where lengths are drawn from a wide distribution the last requests of few rounds would be a long
+// tail.
+constexpr std::int64_t kRounds = 10, kRoundsOfSeats = 4, kRoundsOfChat = 100;
 
 // Outputs of one stated length are drawn from within so much of it. Equal ones would keep requests
 // that were once computed together in step for ever, so that prompts of one hardly ever delay
@@ -122,7 +124,10 @@ Scenario ClosedLoopOf(const MeasuredLoad& load, Scenario s) {
   s.workload.arrivals.process = ArrivalProcess::kClosedLoop;
   s.workload.arrivals.concurrency = load.batch;
   const bool saturated = load.form == MeasuredForm::kSaturated;
-  s.workload.requests = (saturated ? kRoundsOfSeats : kRounds) * load.batch;
+  const std::int64_t rounds = saturated          ? kRoundsOfSeats
+                              : load.input.sigma ? kRoundsOfChat
+                                                 : kRounds;
+  s.workload.requests = rounds * load.batch;
   s.workload.prompt_tokens = LengthsOf(load.input);
   MeasuredLengths output = load.output;
   if (saturated) {  // only the mean is known

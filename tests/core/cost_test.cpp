@@ -387,6 +387,23 @@ TEST(ModelCost, KvBlocks_AreWithinTwoPercentOfTheLogs) {
   }
 }
 
+// A wide step of the profile run takes room where logits are few. Logged: 203,264 tokens.
+TEST(ModelCost, Activations_TakeRoomWhereSeatsAreFew) {
+  Scenario s = Deployment(Preset("qwen3-14b"), "l40s");
+  s.model.quantization = Quantization::kInt4;
+  s.engine.gpu_memory_utilization = 0.95;
+  s.engine.max_num_seqs = 8;
+  s.engine.max_num_batched_tokens = 8192;
+  const double wide = static_cast<double>(ComputeModelCost(s).value().kv_tokens);
+  EXPECT_NEAR(wide / 203264, 1, 0.02);
+  s.engine.max_num_batched_tokens = 2048;
+  EXPECT_GT(static_cast<double>(ComputeModelCost(s).value().kv_tokens), 1.01 * wide);
+  s.engine.max_num_seqs = 256;  // logits take more
+  const std::int64_t narrow = ComputeModelCost(s).value().kv_tokens;
+  s.engine.max_num_batched_tokens = 1024;
+  EXPECT_EQ(ComputeModelCost(s).value().kv_tokens, narrow);
+}
+
 TEST(ModelCost, Memory_AddsUp) {
   for (const char* gpu : {"a100-40gb", "a100-80gb", "h100-sxm", "h200-sxm", "l40s", "rtx-4090"}) {
     const auto cost = ComputeModelCost(Deployment(Preset("llama-3.1-8b"), gpu));

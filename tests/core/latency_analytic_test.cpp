@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "core/documents.h"
+#include "cost/launch.h"
 #include "cost/model_cost.h"
 #include "gtest/gtest.h"
 #include "serving/policy.h"
@@ -531,6 +532,87 @@ TEST(Analytic, HostTime_AddsUp) {
   s.engine.sequence_overhead_us = 20;
   EXPECT_NEAR(static_cast<double>(StepTime(s, batch) - bare),
               1'300'000 + 20'000 * static_cast<double>(batch.decodes + 2), 1);
+}
+
+TEST(Analytic, RanksOfAGroup_TakeTimeForEachSequence) {
+  Dice dice(1);
+  Scenario s = RandomScenario(dice, false);
+  s.model.num_attention_heads = s.model.num_key_value_heads = 8;
+  s.cluster.pools[0].tensor_parallel = 8;
+  const Batch batch = RandomBatch(dice);
+  const TimeNs bare = StepTime(s, batch);
+  s.engine.sequence_overhead_us = 20;
+  const auto sequences =
+      static_cast<double>(batch.decodes) + static_cast<double>(batch.chunks.size());
+  EXPECT_NEAR(static_cast<double>(StepTime(s, batch) - bare), (20'000 + 7 * kRankNs) * sequences,
+              1);
+}
+
+// Fused kernels start and end less often; those of latent attention do not.
+TEST(Analytic, KernelShare_IsOfTheLayersLatency) {
+  Dice dice(1);
+  Scenario s = RandomScenario(dice, false);
+  s.cluster.pools[0].tensor_parallel = 1;
+  s.model.quantization = Quantization::kNone;
+  s.hardware.layer_latency_us = 100;
+  const Batch batch = RandomBatch(dice);
+  const TimeNs whole = StepTime(s, batch);
+  s.engine.kernel_share = 0.5;
+  const double saved = 50e3 * static_cast<double>(s.model.num_hidden_layers);
+  EXPECT_NEAR(static_cast<double>(whole - StepTime(s, batch)), saved, 1);
+  s.model.kv_lora_rank = 64;
+  s.model.qk_nope_head_dim = s.model.v_head_dim = s.model.head_dim;
+  s.model.qk_rope_head_dim = 32;
+  const TimeNs latent = StepTime(s, batch);
+  s.engine.kernel_share = 1;
+  EXPECT_EQ(StepTime(s, batch), latent);
+}
+
+// Where reads bind fewer bits are faster, where arithmetic does they are not: unpacking takes time.
+TEST(Analytic, WeightsThatAreUnpacked_CostArithmetic) {
+  Dice dice(4);
+  Scenario s = RandomScenario(dice, false);
+  s.model.hidden_size = 4096;
+  s.model.intermediate_size = 16384;
+  s.hardware.peak_fp8_tflops = s.hardware.peak_fp4_tflops = 0;
+  s.hardware.peak_bf16_tflops = 300;
+  s.hardware.memory_bandwidth_gb_s = 2000;
+  const Batch few{1, 100, {}}, many{4000, 4000, {}};
+  const TimeNs of_few = StepTime(s, few), of_many = StepTime(s, many);
+  for (const Quantization bits : {Quantization::kFp8, Quantization::kInt4, Quantization::kNvfp4}) {
+    s.model.quantization = bits;
+    EXPECT_LT(StepTime(s, few), of_few);
+    EXPECT_GT(StepTime(s, many), of_many);
+  }
+  s.hardware.peak_fp8_tflops = 600;
+  s.model.quantization = Quantization::kFp8;
+  EXPECT_LT(StepTime(s, many), of_many) << "units of 8 bits multiply them as they are";
+}
+
+// Kernels without a tuned tile read more slowly once a step has more tokens than a GPU has experts.
+TEST(Analytic, WholeExpertsInSixteenBits_AreReadMoreSlowlyBeyondTheirTile) {
+  Dice dice(5);
+  Scenario s = RandomScenario(dice, true);
+  s.model.quantization = Quantization::kNone;
+  s.model.num_attention_heads = s.model.num_key_value_heads = 8;
+  s.model.num_local_experts = 128;
+  s.model.num_experts_per_tok = 8;
+  s.model.hidden_size = 4096;
+  s.model.intermediate_size = 1536;
+  s.hardware.peak_bf16_tflops = 1000;
+  s.hardware.memory_bandwidth_gb_s = 3000;
+  s.engine.enable_expert_parallel = true;
+  s.cluster.pools[0].tensor_parallel = 8;
+  const auto rise = [&](std::int64_t from, std::int64_t to) {
+    const auto at = [&](std::int64_t n) {
+      return static_cast<double>(StepTime(s, {n, n * 100, {}}));
+    };
+    return at(to) / at(from);
+  };
+  const double whole = rise(16, 17);  // 16 experts a GPU
+  EXPECT_LT(rise(15, 16), 1.05);
+  s.engine.enable_expert_parallel = false;
+  EXPECT_GT(whole, 1.15 * rise(16, 17)) << "slices; tokens that pad a graph choose experts, too";
 }
 
 TEST(Analytic, Delivery_IsTheEngines) {

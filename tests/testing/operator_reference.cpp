@@ -392,7 +392,8 @@ double OperatorReference::StepNs(const BatchShape& shape) const {
           1e3 * e.lora_overhead_us;
   }
   const double sequences = decodes + double(shape.prefill.size());
-  return ns + 1e3 * (e.step_overhead_us + e.sequence_overhead_us * sequences);
+  const double ranks = e.sequence_overhead_us > 0 ? tp_ - 1 : 0;  // 1 us each
+  return ns + 1e3 * (e.step_overhead_us + (e.sequence_overhead_us + ranks) * sequences);
 }
 
 }  // namespace servecast::testing

@@ -276,6 +276,8 @@ struct EngineSpec {
   double delivery_overhead_us = 0;      // behind the engine, per token of a first token's step
   double host_stall_ms = 0;             // mean time that the server stands still: first tokens wait
   double host_stalls_per_s = 0;         // how often it does
+  // Of `layer_latency_us`, what this engine's kernels take: fewer, where more of them are fused.
+  double kernel_share = 1;
   // Of `bandwidth_efficiency`, what kernels of experts in 8 bits reach that read all of them in
   // each step; 0: they read those that tokens chose, as fast as others do.
   double fp8_experts_read_share = 0;

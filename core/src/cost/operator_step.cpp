@@ -230,7 +230,8 @@ std::list<OperatorStep::MatrixGrid> OperatorStep::GridsOf(
     const OperatorTable* table = FindTable(*set_, "gemm", TypeName(m.type, m.weight_bytes));
     const bool measured = table != nullptr && m.weight_bytes > 0.5;
     if (table == nullptr) table = FindTable(*set_, "gemm", "bf16");
-    const double flop_ns = FlopNs(hardware_, m.type);
+    const bool unpacked = m.type == MatrixType::k16 && m.weight_bytes < 2;
+    const double flop_ns = FlopNs(hardware_, m.type) / (unpacked ? kUnpackedShare : 1);
     const double weight_ns = m.weight_bytes * ByteNs(hardware_);
     const auto bound = [=](const OperatorPoint& p) {
       return std::max(2 * p[0] * p[1] * p[2] * flop_ns, p[1] * p[2] * weight_ns);

@@ -425,6 +425,14 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .help = "how often it stands still; 0: never (analytic, operators)",
          .compared = true},
         &EngineSpec::host_stalls_per_s);
+  f.Add({.name = "kernel_share",
+         .unit = "1",
+         .min = 0,
+         .max = 10,
+         .help = "share of hardware.layer_latency_us that the engine's kernels take, below 1 where "
+                 "it fuses more of them; layers with latent attention take all of it (analytic)",
+         .compared = true},
+        &EngineSpec::kernel_share);
   f.Add({.name = "fp8_experts_read_share",
          .unit = "1",
          .min = 0,

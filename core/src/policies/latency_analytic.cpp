@@ -48,9 +48,21 @@ constexpr double kBlend = 0.26;
 // 4 to 7 (same data; H100, H200, B200).
 constexpr double kLowPrecisionShare = 0.62;
 constexpr double kQuantizedKernels = 1.5;
+// Rounding to 4 bits by blocks of 16 and arranging the scales takes more of such kernels:
+// Llama-3.1-70B on 1 and 4 B200, vLLM and TensorRT-LLM (ai-dynamo/aiconfigurator@095f58a,
+// systems/silicon_sample.csv).
+constexpr double kFourBitKernels = 2;
 // Routing, sorting by expert and summing are kernels, too: Mixtral-8x7B on two H100 (vLLM 0.15.1,
 // inference-sim/training@c4f0340).
 constexpr double kExpertKernels = 1.6;
+// The kernels of experts that compute in 4 bits route and sum within few launches: gpt-oss-120b and
+// MiniMax-M2.5 on B200 (same file).
+constexpr double kFourBitExpertKernels = 1.12;
+// Whole experts in 16 bits: kernels whose tiles were tuned know slices of all experts. Others take
+// a tile for few rows up to as many tokens as a GPU has experts, and beyond them one that reads
+// weights so much more slowly. Steps at saturation of Qwen3-30B, Qwen3-235B, Qwen3-Coder-480B and
+// Llama-4-Scout over 2 to 8 H100 and B200 jump there (ml-energy/leaderboard@0cd52da).
+constexpr double kUntunedReads = 1.5;
 // Of the share of dense products that those of experts reach, whose rows are few and do not fill
 // their tiles: 0.5 to 0.8 from 1,024 tokens (same data, MoE of H100, A100 and L40S in 16 bits).
 constexpr double kExpertShare = 0.6;
@@ -60,7 +72,18 @@ constexpr double kExpertShare = 0.6;
 // in servers 13: gpt-oss-20b and 120b on 1 to 8 H100, vLLM 0.11 (ml-energy/leaderboard@0cd52da,
 // anyscale/ray-serve-llm-perf-examples@0bb2858f).
 constexpr double kUnpackedPerNs = 4600;
+// And for each tile of rows they are unpacked anew, by units whose rate is not that of the
+// products: TFLOP/s of products that take as long. Prompts of gpt-oss-20b on H100 and H200 take 1.3
+// times as long as without (NVIDIA/TensorRT-LLM@03e27c7d,
+// docs/source/developer-guide/perf-overview.md), on an A100 1.0 to 1.1 times
+// (gpustack/gpustack@47277d79, docs/performance-lab).
+constexpr double kUnpackedTflops = 1600;
 constexpr double kUnpackingKernels = 2.1;  // instead of kExpertKernels
+// Of a pair of query and key attention takes an exponential whatever the width of its head, and
+// heads narrower than this have less products beside it: they take as long as heads of it. Prompts
+// of gpt-oss-20b, whose heads have 64, on H100, H200, B200 and GB200 (NVIDIA/TensorRT-LLM@03e27c7d,
+// docs/source/developer-guide/perf-overview.md).
+constexpr double kFullHead = 128;
 // Activations are rounded to 8 bits before each of the two products of experts, too. DeepSeek-V3 on
 // H200 and MiniMax-M2.5 on B200, 4 to 8 clients (ai-dynamo/aiconfigurator@095f58a,
 // systems/silicon_sample.csv).
@@ -94,8 +117,9 @@ class Analytic final : public LatencyModel {
                                                              ? s.hardware.kv_bandwidth_efficiency
                                                              : s.hardware.bandwidth_efficiency))),
         step_ns_(s.engine.step_overhead_us * 1e3),
-        kernels_ns_(s.hardware.layer_latency_us * 1e3 * static_cast<double>(cost.layers)),
-        sequence_ns_(s.engine.sequence_overhead_us * 1e3),
+        kernels_ns_(s.hardware.layer_latency_us * 1e3 * static_cast<double>(cost.layers) *
+                    (s.model.kv_lora_rank > 0 ? 1 : s.engine.kernel_share)),
+        sequence_ns_(SequenceNs(s.engine, cost.tensor_parallel)),
         sample_ns_(s.model.top_p_by_default
                        ? s.engine.sampler_ns_per_logit * static_cast<double>(s.model.vocab_size)
                        : 0),
@@ -107,13 +131,21 @@ class Analytic final : public LatencyModel {
         delivery_(NearestNs(s.engine.delivery_overhead_us * 1e3)),
         stalls_(StallsOf(s.engine)),
         overlap_(s.engine.overlap_scheduling) {
+    const auto width = static_cast<double>(s.model.head_dim);
+    const bool narrow = s.model.kv_lora_rank == 0 && width < kFullHead;
+    pair_ns_ =
+        cost.attention_flops_per_pair * attention_flop_ns_ * (narrow ? kFullHead / width : 1);
     const MatrixType plain = PlainType(s.model);
     const auto flop_ns = [&h = s.hardware, plain](MatrixType type) {
       const double share = type == plain ? 1 : kLowPrecisionShare;
       return 1 / (PeakTflops(h, type) * 1e3 * h.compute_efficiency * share);
     };
-    if (cost.dense_type != plain) kernels_ns_ *= kQuantizedKernels;
-    dense_ = ProductOf(cost.dense_flops_per_token * flop_ns(cost.dense_type), cost.dense_bytes);
+    const bool four = cost.dense_type == MatrixType::k4;
+    if (cost.dense_type != plain) kernels_ns_ *= four ? kFourBitKernels : kQuantizedKernels;
+    const bool dense_unpacked = cost.dense_type == MatrixType::k16 && DenseUnpacked(s.model);
+    dense_ = ProductOf(cost.dense_flops_per_token * flop_ns(cost.dense_type) /
+                           (dense_unpacked ? kUnpackedShare : 1),
+                       cost.dense_bytes);
     if (cost.lm_head_bytes > 0) {  // not in a stage before the last one
       lm_head_ = ProductOf(cost.lm_head_flops_per_token * flop_ns(plain), cost.lm_head_bytes);
     }
@@ -124,8 +156,14 @@ class Analytic final : public LatencyModel {
       const double weights = cost.expert_flops_per_token / 2 * static_cast<double>(cost.experts) /
                              static_cast<double>(cost.experts_per_token * cost.expert_replicas);
       const bool unpacked = cost.expert_type == MatrixType::k16 && cost.expert_bytes < weights;
-      kernels_ns_ *= unpacked ? kUnpackingKernels : kExpertKernels;
+      kernels_ns_ *= unpacked                             ? kUnpackingKernels
+                     : cost.expert_type == MatrixType::k4 ? kFourBitExpertKernels
+                                                          : kExpertKernels;
+      if (cost.expert_parallel > 1 && cost.expert_type == MatrixType::k16 && !unpacked) {
+        tuned_tokens_ = static_cast<double>(CeilDiv(cost.experts, cost.expert_parallel));
+      }
       if (unpacked) {
+        expert_ns_ += cost.expert_flops_per_token / (kUnpackedTflops * 1e3);
         expert_bytes_ = std::max(expert_bytes_, weights / (kUnpackedPerNs * byte_ns_));
       }
       // By the weights' type alone: a GPU without products of 8 bits is not faster for it.
@@ -205,8 +243,7 @@ class Analytic final : public LatencyModel {
         pairs = Windowed(pairs, n * cost_.window);
         read = Windowed(read, n + cost_.window);
       }
-      parts.Add(pairs * cost_.attention_flops_per_pair * attention_flop_ns_,
-                read * cost_.kv_bytes_per_token * kv_byte_ns_);
+      parts.Add(pairs * pair_ns_, read * cost_.kv_bytes_per_token * kv_byte_ns_);
     }
     parts.Blend(dense_, tokens);
     parts.memory += cost_.activation_bytes_per_token * tokens * byte_ns_;
@@ -343,6 +380,7 @@ class Analytic final : public LatencyModel {
     const auto experts = static_cast<double>(cost_.experts);
     const double touched = experts * (1 - Untouched(tokens));
     double rows = tokens, read = expert_bytes_ * touched / experts;
+    if (tokens * static_cast<double>(cost_.expert_replicas) > tuned_tokens_) read *= kUntunedReads;
     if (cost_.expert_parallel > 1 && tokens > 0) {
       const ExpertLoad busiest =
           busiest_.Of(tokens * static_cast<double>(cost_.expert_replicas), touched);
@@ -355,11 +393,12 @@ class Analytic final : public LatencyModel {
   ModelCost cost_;
   Product dense_, lm_head_;
   BusiestGpu busiest_;  // whole experts spread over a group
-  double attention_flop_ns_, expert_ns_ = 0, byte_ns_, kv_byte_ns_, step_ns_, kernels_ns_,
-                             sequence_ns_, sample_ns_;
+  double attention_flop_ns_, pair_ns_ = 0, expert_ns_ = 0, byte_ns_, kv_byte_ns_, step_ns_,
+                             kernels_ns_, sequence_ns_, sample_ns_;
   double collective_token_ns_ = 0, log_untouched_ = 0;  // by one token
-  double expert_bytes_ = 0;  // all experts; more than there are, where unpacking takes longer
-  bool all_read_ = false;    // whatever the tokens choose
+  double expert_bytes_ = 0;     // all experts; more than there are, where unpacking takes longer
+  bool all_read_ = false;       // whatever the tokens choose
+  double tuned_tokens_ = 1e18;  // up to as many in a step experts are read at the full rate
   Launch launch_;
   AdapterTimes adapters_;
   double mixed_rows_;

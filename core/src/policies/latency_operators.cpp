@@ -24,7 +24,7 @@ class Operators final : public LatencyModel {
   Operators(const Scenario& s, const ModelCost& cost)
       : step_(s, cost),
         step_ns_(s.engine.step_overhead_us * 1e3),
-        sequence_ns_(s.engine.sequence_overhead_us * 1e3),
+        sequence_ns_(SequenceNs(s.engine, cost.tensor_parallel)),
         sample_ns_(s.model.top_p_by_default
                        ? s.engine.sampler_ns_per_logit * static_cast<double>(s.model.vocab_size)
                        : 0),
