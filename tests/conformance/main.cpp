@@ -13,6 +13,7 @@
 #include "fmt/format.h"
 #include "testing/blis_golden.h"
 #include "testing/engine_run.h"
+#include "testing/epp_golden.h"
 #include "testing/sglang_golden.h"
 #include "testing/vidur_golden.h"
 #include "testing/vllm_golden.h"
@@ -27,6 +28,7 @@ constexpr char kUsage[] =
        servecast-conformance sglang DIR
        servecast-conformance blis DIR
        servecast-conformance vidur DIR
+       servecast-conformance epp DIR
 
 vllm: runs the engine on every case of DIR/manifest.json (form vllm-golden-1, and DIR/*/manifest.json),
 step by step, and prints a line a case. Members, tokens, preemptions, finishes, free blocks and
@@ -52,6 +54,10 @@ vidur: runs Vidur's schedulers, routers and pipeline stages on every case of DIR
 closed form of its step times, and prints a line a case; compares memory_planner.csv and zipf_map.csv.
 Members, tokens, blocks and restarts must be equal, times within 1 us.
 
+epp: replays the decisions of llm-d's endpoint picker in every file that DIR/manifest.json names (form
+epp-golden-1) and prints a line a file. Survivors, scores, totals, sets, prefix matches, counters,
+saturation, outcomes and times must be equal bit for bit; probabilities within 1e-12.
+
 Exit: 0 all equal; 1 a difference, no case or an unreadable file; 2 bad usage.
 )";
 
@@ -63,8 +69,8 @@ struct Arguments {
 
 // False: not a valid command line.
 bool ParseArguments(const std::vector<std::string>& words, Arguments& arguments) {
-  if (words.empty() ||
-      (words[0] != "vllm" && words[0] != "sglang" && words[0] != "blis" && words[0] != "vidur"))
+  if (words.empty() || (words[0] != "vllm" && words[0] != "sglang" && words[0] != "blis" &&
+                        words[0] != "vidur" && words[0] != "epp"))
     return false;
   arguments.system = words[0];
   bool only = false;
@@ -213,6 +219,29 @@ int RunVidur(const Arguments& arguments) {
   return equal > 0 && equal == cases && loaded.issues.empty() ? kOk : kDifferent;
 }
 
+int RunEpp(const Arguments& arguments) {
+  const Result<std::vector<std::string>> files = EppFiles(arguments.folder);
+  if (!files.ok()) {
+    PrintIssues(files.issues());
+    return kDifferent;
+  }
+  std::size_t equal = 0;
+  for (const std::string& name : files.value()) {
+    const Result<EppFile> file = ReplayEppFile(arguments.folder, name);
+    if (!file.ok()) {
+      PrintIssues(file.issues());
+      continue;
+    }
+    const std::string& difference = file.value().difference;
+    equal += difference.empty() ? 1 : 0;
+    std::printf("%s %s%s\n", difference.empty() ? "ok" : "DIFF", name.c_str(),
+                difference.empty() ? fmt::format(" decisions={}", file.value().rows).c_str()
+                                   : (": " + difference).c_str());
+  }
+  std::printf("%zu files, %zu equal\n", files.value().size(), equal);
+  return equal > 0 && equal == files.value().size() ? kOk : kDifferent;
+}
+
 int Run(const std::vector<std::string>& words) {
   if (std::find(words.begin(), words.end(), "--help") != words.end()) {
     std::fputs(kUsage, stdout);
@@ -224,6 +253,7 @@ int Run(const std::vector<std::string>& words) {
     return kBadUsage;
   }
   if (arguments.system == "vidur") return RunVidur(arguments);
+  if (arguments.system == "epp") return RunEpp(arguments);
   if (arguments.system == "sglang") return RunSglang(arguments);
   return arguments.system == "vllm" ? RunVllm(arguments) : RunBlis(arguments);
 }

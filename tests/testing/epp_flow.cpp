@@ -31,8 +31,8 @@ double FlowControl::Saturation() const {
   for (const epp::Endpoint& endpoint : pool_) {
     using epp::Role;
     const Role role = endpoint.role;
-    const bool both = role == Role::kPrefillDecode || role == Role::kBoth ||
-                      role == Role::kEncodePrefillDecode;
+    const bool both =
+        role == Role::kPrefillDecode || role == Role::kBoth || role == Role::kEncodePrefillDecode;
     if (both || role == Role::kPrefill || role == Role::kEncodePrefill) prefill.push_back(endpoint);
     if (both || role == Role::kDecode || role == Role::kNone) decode.push_back(endpoint);
   }

@@ -4,9 +4,11 @@
 //
 //   arrival: full? -> rejected; else enqueue. Either way, then one cycle
 //   each ms: one cycle       each s (+ 0.5 ms): a sweep, which alone removes what has expired
-//   cycle:   highest band first: pool at its ceiling? stop. band empty? next. else its policy's pick
+//   cycle:   highest band first: pool at its ceiling? stop. band empty? next. else its policy's
+//   pick
 //            leaves, and the cycle ends
-//   ended while queued (client gone, deadline): stays, and counts, until a sweep or a cycle meets it
+//   ended while queued (client gone, deadline): stays, and counts, until a sweep or a cycle meets
+//   it
 #pragma once
 
 #include <cstdint>
@@ -40,7 +42,7 @@ struct FlowRequest {
   TimeNs arrival = 0;
   std::string flow;
   std::int64_t priority = 0, bytes = 0;
-  TimeNs ttl = 0, slo_ttft = 0;           // 0: none of its own
+  TimeNs ttl = 0, slo_ttft = 0;  // 0: none of its own
   TimeNs cancel = kNever, deadline = kNever;
 
   std::string outcome;  // "": waits

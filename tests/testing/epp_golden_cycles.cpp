@@ -51,11 +51,10 @@ Difference CompareRun(const Json& wanted, const epp::ProfileRun& run) {
     // Nobody was scored: lists are empty, or absent.
     return Differs(name + ": filters", wanted["filters"], run.filters);
   }
-  for (const auto& difference :
-       {Differs(name + ": filters", wanted["filters"], run.filters),
-        Differs(name + ": scores", wanted["scores"], scores),
-        Differs(name + ": total", wanted["total"], run.totals),
-        Differs(name + ": max", wanted["max"], Highest(run))}) {
+  for (const auto& difference : {Differs(name + ": filters", wanted["filters"], run.filters),
+                                 Differs(name + ": scores", wanted["scores"], scores),
+                                 Differs(name + ": total", wanted["total"], run.totals),
+                                 Differs(name + ": max", wanted["max"], Highest(run))}) {
     if (difference) return difference;
   }
   return wanted.contains("prob") ? DiffersInChance(wanted["prob"], run.chances) : std::nullopt;
@@ -78,8 +77,8 @@ std::vector<std::int32_t> Numbers(const Json& names, Names& numbers) {
 bool WasRun(const Json& row, const epp::Scheduler& scheduler, const std::string& profile) {
   const auto primary = static_cast<std::size_t>(scheduler.primary());
   const bool failed = row.contains("error");
-  return RunOf(row, profile)->value("ran",
-                                    !failed || profile == scheduler.profiles()[primary].name);
+  return RunOf(row, profile)
+      ->value("ran", !failed || profile == scheduler.profiles()[primary].name);
 }
 
 // The endpoints of a row of cycles, and what they refer to.
@@ -140,7 +139,8 @@ Difference CompareDecider(const Json& row, const epp::Scheduler& scheduler,
                           const epp::Request& request, epp::Endpoints endpoints) {
   if (scheduler.decider() == nullptr) return std::nullopt;
   std::vector<std::int32_t> yes;
-  for (const std::int32_t i : Highest(scheduler.runs()[static_cast<std::size_t>(scheduler.primary())])) {
+  for (const std::int32_t i :
+       Highest(scheduler.runs()[static_cast<std::size_t>(scheduler.primary())])) {
     if (scheduler.decider()->Disaggregates(request, epp::At(endpoints, i))) yes.push_back(i);
   }
   return Differs("prefill_if_picked", row.value("prefill_if_picked", Json::array()), yes);
@@ -191,19 +191,19 @@ Difference CompareCycle(const Json& row, epp::Scheduler& scheduler, const epp::R
     if (auto difference = CompareRun(*run, direct)) return difference;
   }
   Difference difference;
-  choice = scheduler.Schedule(
-      request, endpoints, [&](const epp::Profile& profile, const epp::ProfileRun& run) {
-        const Json& wanted = *RunOf(row, profile.name);
-        if (!difference) difference = CompareRun(wanted, run);
-        return wanted.value("picked", run.survivors.front());
-      });
+  choice = scheduler.Schedule(request, endpoints,
+                              [&](const epp::Profile& profile, const epp::ProfileRun& run) {
+                                const Json& wanted = *RunOf(row, profile.name);
+                                if (!difference) difference = CompareRun(wanted, run);
+                                return wanted.value("picked", run.survivors.front());
+                              });
   if (difference) return difference;
   for (std::size_t p = 0; p < scheduler.profiles().size(); ++p) {
     const std::string& name = scheduler.profiles()[p].name;
     // One that left nothing does not count, but for the primary one, whose failure is the cycle's.
-    const bool ran = scheduler.Ran(static_cast<int>(p)) &&
-                     (static_cast<int>(p) == scheduler.primary() ||
-                      !scheduler.runs()[p].survivors.empty());
+    const bool ran =
+        scheduler.Ran(static_cast<int>(p)) &&
+        (static_cast<int>(p) == scheduler.primary() || !scheduler.runs()[p].survivors.empty());
     if (WasRun(row, scheduler, name) != ran) return name + (ran ? ": ran" : ": did not run");
     // Also of one that failed.
     if (ran) difference = CompareRun(*RunOf(row, name), scheduler.runs()[p]);

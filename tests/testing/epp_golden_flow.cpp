@@ -12,6 +12,8 @@ namespace servecast::testing::epp_golden {
 namespace {
 
 constexpr TimeNs kScrape = 50 * kNsPerMs, kScrapeLag = 900'000, kSweepLag = 500'000;
+constexpr TimeNs kNotRead =
+    -3600 * kNsPerS;  // of an endpoint that came while scrapes of it stood still
 
 TimeNs TimeOf(const Json& ms) { return NearestNs(ms.get<double>() * kMs); }
 TimeNs TimeOf(const Json& of, const char* member, TimeNs absent) {
@@ -21,9 +23,8 @@ TimeNs TimeOf(const Json& of, const char* member, TimeNs absent) {
 FlowSettings SettingsOf(const Json& row) {
   FlowSettings settings;
   for (const Json& band : row["bands"]) {
-    FlowBand added{.priority = band["priority"],
-                   .fairness = band["fairness"],
-                   .ordering = band["ordering"]};
+    FlowBand added{
+        .priority = band["priority"], .fairness = band["fairness"], .ordering = band["ordering"]};
     if (band["max_requests"] > 0) added.max_requests = band["max_requests"];
     if (band["max_bytes"] > 0) added.max_bytes = band["max_bytes"];
     settings.bands.push_back(added);
@@ -60,13 +61,13 @@ class World {
   void Happen(const Json& event, TimeNs now) {
     Pod& pod = pods_[event["endpoint"].get<std::size_t>()];
     const std::string what = event["what"];
-    if (what == "up" || what == "load") {
+    if (what == "load" || event.contains("waiting") || event.contains("kv")) {
       pod.waiting = event.value("waiting", std::int64_t{0});
       pod.kv = event.value("kv", 0.0);
     }
     if (what == "up") {
       pod.is_up = true;
-      Read(pod, now);
+      Read(pod, pod.is_scraped ? now : kNotRead);
     }
     if (what == "down") pod.is_up = false;
     if (what == "stale" || what == "fresh") pod.is_scraped = what == "fresh";
@@ -133,15 +134,14 @@ class Sequence {
   Sequence(const Json& row, const epp::Plugin& detector)
       : row_(row), world_(row), flow_(SettingsOf(row), detector) {
     for (const Json& request : row["requests"]) {
-      flow_.requests.push_back(
-          {.arrival = TimeOf(request["at_ms"]),
-           .flow = request["flow"],
-           .priority = request["priority"],
-           .bytes = request["bytes"],
-           .ttl = TimeOf(request, "ttl_ms", 0),
-           .slo_ttft = TimeOf(request, "slo_ttft_ms", 0),
-           .cancel = TimeOf(request, "cancel_ms", kNever),
-           .deadline = TimeOf(request, "deadline_ms", kNever)});
+      flow_.requests.push_back({.arrival = TimeOf(request["at_ms"]),
+                                .flow = request["flow"],
+                                .priority = request["priority"],
+                                .bytes = request["bytes"],
+                                .ttl = TimeOf(request, "ttl_ms", 0),
+                                .slo_ttft = TimeOf(request, "slo_ttft_ms", 0),
+                                .cancel = TimeOf(request, "cancel_ms", kNever),
+                                .deadline = TimeOf(request, "deadline_ms", kNever)});
     }
     endpoints_.resize(flow_.requests.size(), -1);
   }
@@ -164,7 +164,17 @@ class Sequence {
   }
 
  private:
-  enum class Kind { kTick, kSweep, kScrape, kArrival, kEvent, kLeave, kCancel, kDeadline, kBackstop };
+  enum class Kind {
+    kTick,
+    kSweep,
+    kScrape,
+    kArrival,
+    kEvent,
+    kLeave,
+    kCancel,
+    kDeadline,
+    kBackstop
+  };
   struct Event {
     TimeNs time = 0;
     Kind kind = Kind::kTick;
@@ -187,7 +197,8 @@ class Sequence {
       events_.push({flow_.Backstop(request), Kind::kBackstop, which});
     }
     for (std::size_t e = 0; e < row_["events"].size(); ++e) {
-      events_.push({TimeOf(row_["events"][e]["at_ms"]), Kind::kEvent, static_cast<std::int64_t>(e)});
+      events_.push(
+          {TimeOf(row_["events"][e]["at_ms"]), Kind::kEvent, static_cast<std::int64_t>(e)});
     }
     events_.push({kNsPerMs, Kind::kTick, 0});
     events_.push({kNsPerS + kSweepLag, Kind::kSweep, 0});
@@ -229,9 +240,13 @@ class Sequence {
         world_.Change(endpoints_[r], -1, -row_["requests"][r]["tokens"].get<std::int64_t>());
         break;
       }
-      case Kind::kCancel: flow_.End(event.which, "EvictedContextCancelled", now); break;
+      case Kind::kCancel:
+        flow_.End(event.which, "EvictedContextCancelled", now);
+        break;
       case Kind::kDeadline:
-      case Kind::kBackstop: flow_.End(event.which, "EvictedTTL", now); break;
+      case Kind::kBackstop:
+        flow_.End(event.which, "EvictedTTL", now);
+        break;
     }
   }
 

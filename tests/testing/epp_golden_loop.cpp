@@ -42,28 +42,29 @@ class PrefixSequence {
     const Json& candidates = request["candidates"];
     const std::int64_t block =
         epp::BlockTokens(settings_, block_sizes_[candidates[0].get<std::size_t>()]);
-    std::vector<std::uint64_t> keys;
+    std::vector<std::vector<std::uint64_t>> prompts;
+    std::size_t total = 0;
     std::vector<std::int64_t> matched(blocks_.size());
     const std::string salt = request.value("salt", "");
-    const auto context = static_cast<std::uint64_t>(
-        contexts_(request["model"].get<std::string>() + "\n" + salt));
+    const auto context =
+        static_cast<std::uint64_t>(contexts_(request["model"].get<std::string>() + "\n" + salt));
     for (const Json& prompt : request["prompts"]) {
-      std::vector<std::uint64_t> own;
-      epp::AppendKeys(settings_, block, context, PromptOf(prompt), own);
-      index_.Match(own, matched);
-      keys.insert(keys.end(), own.begin(), own.end());
+      std::vector<std::uint64_t>& keys = prompts.emplace_back();
+      epp::AppendKeys(settings_, block, context, PromptOf(prompt), keys);
+      index_.Match(keys, matched);
+      total += keys.size();
     }
     Json of_candidates = Json::array();
     for (const Json& c : candidates) of_candidates.push_back(matched[c.get<std::size_t>()]);
-    Add(keys, request["sent_to"]);
-    if (request.contains("prefill_to")) Add(keys, request["prefill_to"]);
+    Add(prompts, request["sent_to"]);
+    if (request.contains("prefill_to")) Add(prompts, request["prefill_to"]);
     Json tracked = Json::array();
     for (std::size_t e = 0; e < blocks_.size(); ++e) {
       const std::int64_t count = index_.Tracked(static_cast<std::int32_t>(e));
       if (count >= 0) tracked.push_back({e, count});
     }
     for (const auto& difference : {Differs("block_tokens", request["block_tokens"], block),
-                                   Differs("total_blocks", request["total_blocks"], keys.size()),
+                                   Differs("total_blocks", request["total_blocks"], total),
                                    Differs("match_blocks", request["match_blocks"], of_candidates),
                                    Differs("tracked_after", request["tracked_after"], tracked)}) {
       if (difference) return fmt::format("n={}: {}", request["n"].dump(), *difference);
@@ -74,10 +75,12 @@ class PrefixSequence {
  private:
   static constexpr TimeNs kSweep = 120 * kNsPerS;
 
-  void Add(const std::vector<std::uint64_t>& keys, std::int32_t endpoint) {
+  void Add(const std::vector<std::vector<std::uint64_t>>& prompts, std::int32_t endpoint) {
     const std::int64_t reported = blocks_[static_cast<std::size_t>(endpoint)];
-    index_.Add(keys, endpoint,
-               settings_.auto_tune && reported > 0 ? reported : settings_.lru_capacity);
+    for (const auto& keys : prompts) {
+      index_.Add(keys, endpoint,
+                 settings_.auto_tune && reported > 0 ? reported : settings_.lru_capacity);
+    }
   }
 
   epp::PrefixSettings settings_;
@@ -204,8 +207,7 @@ Difference ReplayPrefix(const std::vector<Json>& rows, std::size_t& decisions) {
   return std::nullopt;
 }
 
-Difference ReplayLoop(const Json& manifest, const std::vector<Json>& rows,
-                      std::size_t& decisions) {
+Difference ReplayLoop(const Json& manifest, const std::vector<Json>& rows, std::size_t& decisions) {
   for (const Json& row : rows) {
     Loop loop(manifest, row);
     for (const Json& event : row["events"]) {

@@ -24,7 +24,8 @@ class ApproximateIndex {
   // endpoint holds. A gap of one endpoint alone does not stop the search. O(keys x holders).
   void Match(std::span<const std::uint64_t> keys, std::vector<std::int64_t>& matched) const;
 
-  // `capacity`: of its LRU, in blocks; used when the endpoint has none yet. O(keys).
+  // Adds one prompt; several of a request are added one after the other. `capacity`: of its LRU, in
+  // blocks; used when the endpoint has none yet. O(keys).
   void Add(std::span<const std::uint64_t> keys, std::int32_t endpoint, std::int64_t capacity);
 
   // The endpoint has left the pool: its LRU and what is in it go. Blocks in no LRU stay marked.
@@ -56,7 +57,7 @@ class ApproximateIndex {
   void Unmark(BlockId block, std::int32_t endpoint);
   std::uint64_t& Word(BlockId block, std::int32_t endpoint);
 
-  std::size_t words_;                              // of 64 endpoints, per block
+  std::size_t words_;                               // of 64 endpoints, per block
   std::unordered_map<std::uint64_t, BlockId> ids_;  // of blocks that are held
   std::vector<std::uint64_t> keys_, holders_;       // by block
   std::vector<std::int32_t> held_;                  // by how many; 0: the id is free

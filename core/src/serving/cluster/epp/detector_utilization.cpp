@@ -19,9 +19,8 @@ class Utilization final : public Plugin {
     if (endpoints.empty()) return 1;
     double sum = 0;
     for (const Endpoint& endpoint : endpoints) {
-      sum += endpoint.age > stale_
-                 ? 1
-                 : std::max(Real(endpoint.waiting) / queue_, endpoint.kv / kv_);
+      sum +=
+          endpoint.age > stale_ ? 1 : std::max(Real(endpoint.waiting) / queue_, endpoint.kv / kv_);
     }
     return sum / Real(static_cast<std::int64_t>(endpoints.size()));
   }
@@ -40,10 +39,7 @@ class Utilization final : public Plugin {
 };
 
 constexpr SettingSpec kSettings[] = {
-    {.path = "queueDepthThreshold",
-     .kind = SettingSpec::Kind::kWhole,
-     .fallback = 5,
-     .least = 1},
+    {.path = "queueDepthThreshold", .kind = SettingSpec::Kind::kWhole, .fallback = 5, .least = 1},
     {.path = "kvCacheUtilThreshold", .fallback = 0.8, .least = 1e-6, .most = 1},
     {.path = "metricsStalenessThreshold",
      .kind = SettingSpec::Kind::kDuration,

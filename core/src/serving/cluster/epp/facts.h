@@ -67,8 +67,8 @@ struct Endpoint {
 
 struct Request {
   std::int64_t tokens = 0;
-  std::int32_t adapter = -1;        // asked for; -1: an unknown name, or the base model
-  std::int64_t session = kUnknown;  // x-session-id
+  std::int32_t adapter = -1;               // asked for; -1: an unknown name, or the base model
+  std::int64_t session = kUnknown;         // x-session-id
   std::int64_t named_endpoint = kUnknown;  // x-session-token: an id, which may not exist
   std::int64_t total_blocks = 0, block_tokens = 0;  // of the prefix match
   TimeNs time = 0;

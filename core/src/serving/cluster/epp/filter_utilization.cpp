@@ -19,8 +19,7 @@ double ValueOf(const Endpoint& endpoint, std::string_view metric) {
 
 class Utilization final : public Plugin {
  public:
-  explicit Utilization(const Settings& settings)
-      : all_if_none_(settings.Flag("fallbackOnEmpty")) {
+  explicit Utilization(const Settings& settings) : all_if_none_(settings.Flag("fallbackOnEmpty")) {
     for (int i = 0;; ++i) {
       const std::string item = "conditions." + std::to_string(i);
       if (!settings.Has(item + ".metric")) break;
@@ -56,13 +55,12 @@ constexpr SettingSpec kSettings[] = {
 }  // namespace
 
 extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
-    .type = "utilization-filter",
-    .help = "keeps endpoints within all conditions",
-    .filters = true,
-    .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
-      return std::make_unique<Utilization>(settings);
-    },
-    .settings = kSettings};
+const PluginEntry kEntry = {.type = "utilization-filter",
+                            .help = "keeps endpoints within all conditions",
+                            .filters = true,
+                            .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
+                              return std::make_unique<Utilization>(settings);
+                            },
+                            .settings = kSettings};
 
 }  // namespace servecast::epp::filter_utilization

@@ -43,9 +43,7 @@ class InflightLoad {
   struct Load {
     std::int64_t requests = 0, tokens = 0;
   };
-  const Load& At(std::int32_t endpoint) const {
-    return loads_[static_cast<std::size_t>(endpoint)];
-  }
+  const Load& At(std::int32_t endpoint) const { return loads_[static_cast<std::size_t>(endpoint)]; }
   void Change(std::int32_t endpoint, std::int64_t requests, std::int64_t tokens);
 
   bool estimates_output_;

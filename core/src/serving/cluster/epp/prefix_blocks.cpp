@@ -22,7 +22,7 @@ std::int64_t BlockTokens(const PrefixSettings& settings, std::int64_t reported) 
 
 void AppendKeys(const PrefixSettings& settings, std::int64_t block_tokens, std::uint64_t context,
                 std::span<const TextPiece> prompt, std::vector<std::uint64_t>& keys) {
-  std::int64_t left = settings.most_tokens > 0 ? settings.most_tokens / block_tokens
+  std::int64_t left = settings.most_tokens > 0   ? settings.most_tokens / block_tokens
                       : settings.most_blocks > 0 ? settings.most_blocks
                                                  : INT64_MAX;
   std::uint64_t key = Mix64(context + kGolden);
@@ -35,6 +35,7 @@ void AppendKeys(const PrefixSettings& settings, std::int64_t block_tokens, std::
       at = end;
       if (room > 0) continue;
       keys.push_back(key);
+      key = Mix64(key + kGolden);  // blocks of another size end elsewhere and have other keys
       room = block_tokens;
       --left;
     }

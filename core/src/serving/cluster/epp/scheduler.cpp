@@ -142,8 +142,8 @@ Scheduler::Scheduler(const EppConfig& config) {
 }
 
 Plugin* Scheduler::Instance(const EppConfig& config, const std::string& name) {
-  const auto found = std::find_if(made_.begin(), made_.end(),
-                                  [&](const Made& made) { return made.name == name; });
+  const auto found =
+      std::find_if(made_.begin(), made_.end(), [&](const Made& made) { return made.name == name; });
   if (found != made_.end()) return found->plugin.get();
   static const EppParameters kDefaults;
   const EppPlugin* plugin = PluginOf(config, name);

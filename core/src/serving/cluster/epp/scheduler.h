@@ -1,9 +1,9 @@
 // A scheduling cycle of the endpoint picker: which endpoint serves a request, and which prefills
 // its prompt.
 //
-//   profile:  filters in order -> scorers on the survivors -> total = sum of score x weight -> picker
-//   single:   the one profile
-//   disagg:   profile "decode", then, if the decider says so of the endpoint that was picked,
+//   profile:  filters in order -> scorers on the survivors -> total = sum of score x weight ->
+//   picker single:   the one profile disagg:   profile "decode", then, if the decider says so of
+//   the endpoint that was picked,
 //             profile "prefill" over all endpoints again
 #pragma once
 

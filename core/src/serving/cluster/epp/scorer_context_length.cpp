@@ -17,8 +17,7 @@ double ScoreOf(const ContextRange& range, std::int64_t tokens) {
   if (range.kind == Kind::kNone) return 0.5;
   if (range.kind == Kind::kUnreadable) return 0;
   if (!Contains(range, tokens)) {
-    const std::int64_t distance =
-        tokens < range.least ? range.least - tokens : tokens - range.most;
+    const std::int64_t distance = tokens < range.least ? range.least - tokens : tokens - range.most;
     return 0.3 / (1 + Real(distance) / 1000);
   }
   const double width = Real(range.most - range.least);
@@ -34,8 +33,8 @@ class ContextLength final : public Plugin {
   void Filter(const Request& request, Endpoints endpoints, Survivors& survivors) override {
     if (!filters_) return;
     KeepIf(endpoints, survivors, [&](const Endpoint& endpoint) {
-      return endpoint.context.kind == Kind::kNone || (endpoint.context.kind == Kind::kRange &&
-                                                      Contains(endpoint.context, request.tokens));
+      return endpoint.context.kind == Kind::kNone ||
+             (endpoint.context.kind == Kind::kRange && Contains(endpoint.context, request.tokens));
     });
   }
 
@@ -49,21 +48,19 @@ class ContextLength final : public Plugin {
   bool filters_;
 };
 
-constexpr SettingSpec kSettings[] = {
-    {.path = "enableFiltering", .kind = SettingSpec::Kind::kFlag},
-    {.path = "label", .kind = SettingSpec::Kind::kText}};
+constexpr SettingSpec kSettings[] = {{.path = "enableFiltering", .kind = SettingSpec::Kind::kFlag},
+                                     {.path = "label", .kind = SettingSpec::Kind::kText}};
 
 }  // namespace
 
 extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
-    .type = "context-length-aware",
-    .help = "endpoints whose range of context lengths contains the prompt",
-    .filters = true,
-    .scores = true,
-    .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
-      return std::make_unique<ContextLength>(settings);
-    },
-    .settings = kSettings};
+const PluginEntry kEntry = {.type = "context-length-aware",
+                            .help = "endpoints whose range of context lengths contains the prompt",
+                            .filters = true,
+                            .scores = true,
+                            .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
+                              return std::make_unique<ContextLength>(settings);
+                            },
+                            .settings = kSettings};
 
 }  // namespace servecast::epp::scorer_context_length

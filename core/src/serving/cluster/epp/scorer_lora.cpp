@@ -19,7 +19,8 @@ class LoraAffinity final : public Plugin {
     ScoreEach(endpoints, survivors, scores, [&](const Endpoint& endpoint) {
       const Adapters& adapters = endpoint.adapters == nullptr ? kNone : *endpoint.adapters;
       if (Has(adapters.active, request.adapter)) return 1.0;
-      const auto taken = static_cast<std::int64_t>(adapters.active.size() + adapters.waiting.size());
+      const auto taken =
+          static_cast<std::int64_t>(adapters.active.size() + adapters.waiting.size());
       if (taken < adapters.most) return 0.8;
       return Has(adapters.waiting, request.adapter) ? 0.6 : 0.0;
     });

@@ -17,9 +17,8 @@ class NoHitLru final : public Plugin {
 
   void Score(const Request&, Endpoints endpoints, const Survivors& survivors,
              std::span<double> scores) override {
-    cold_ = std::none_of(survivors.begin(), survivors.end(), [&](std::int32_t i) {
-      return At(endpoints, i).matched_blocks > 0;
-    });
+    cold_ = std::none_of(survivors.begin(), survivors.end(),
+                         [&](std::int32_t i) { return At(endpoints, i).matched_blocks > 0; });
     if (!cold_ || survivors.size() <= 1) {
       std::fill(scores.begin(), scores.end(), cold_ ? 1.0 : 0.5);
       return;

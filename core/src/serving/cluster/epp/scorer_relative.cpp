@@ -9,7 +9,7 @@ namespace {
 
 class Relative final : public Plugin {
  public:
-  explicit Relative(std::int64_t Endpoint::* count) : count_(count) {}
+  explicit Relative(std::int64_t Endpoint::*count) : count_(count) {}
 
   void Score(const Request&, Endpoints endpoints, const Survivors& survivors,
              std::span<double> scores) override {
@@ -24,31 +24,29 @@ class Relative final : public Plugin {
   }
 
  private:
-  std::int64_t Endpoint::* count_;
+  std::int64_t Endpoint::*count_;
 };
 
 }  // namespace
 
 namespace queue {
 extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
-    .type = "queue-scorer",
-    .help = "1 for the shortest queue, 0 for the longest",
-    .scores = true,
-    .make = [](const Settings&) -> std::unique_ptr<Plugin> {
-      return std::make_unique<Relative>(&Endpoint::waiting);
-    }};
+const PluginEntry kEntry = {.type = "queue-scorer",
+                            .help = "1 for the shortest queue, 0 for the longest",
+                            .scores = true,
+                            .make = [](const Settings&) -> std::unique_ptr<Plugin> {
+                              return std::make_unique<Relative>(&Endpoint::waiting);
+                            }};
 }  // namespace queue
 
 namespace running {
 extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
-    .type = "running-requests-size-scorer",
-    .help = "1 for the fewest running requests, 0 for the most",
-    .scores = true,
-    .make = [](const Settings&) -> std::unique_ptr<Plugin> {
-      return std::make_unique<Relative>(&Endpoint::running);
-    }};
+const PluginEntry kEntry = {.type = "running-requests-size-scorer",
+                            .help = "1 for the fewest running requests, 0 for the most",
+                            .scores = true,
+                            .make = [](const Settings&) -> std::unique_ptr<Plugin> {
+                              return std::make_unique<Relative>(&Endpoint::running);
+                            }};
 }  // namespace running
 
 }  // namespace servecast::epp::scorer_relative

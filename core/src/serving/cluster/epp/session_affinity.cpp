@@ -53,9 +53,8 @@ class SessionAffinity final : public Plugin {
     const auto binding = bindings_.find(request.session);
     if (binding == bindings_.end()) return kUnknown;
     const std::int32_t bound = binding->second.endpoint;
-    bound_is_candidate_ = std::any_of(survivors.begin(), survivors.end(), [&](std::int32_t i) {
-      return At(endpoints, i).id == bound;
-    });
+    bound_is_candidate_ = std::any_of(survivors.begin(), survivors.end(),
+                                      [&](std::int32_t i) { return At(endpoints, i).id == bound; });
     return bound;
   }
 

@@ -64,12 +64,15 @@ std::string Wrong(const SettingSpec& spec, const EppValue& value) {
   const std::string* text = std::get_if<std::string>(&value);
   switch (spec.kind) {
     case Kind::kReal:
-    case Kind::kWhole: return WrongNumber(spec, value);
-    case Kind::kFlag: return std::holds_alternative<bool>(value) ? "" : "must be true or false";
+    case Kind::kWhole:
+      return WrongNumber(spec, value);
+    case Kind::kFlag:
+      return std::holds_alternative<bool>(value) ? "" : "must be true or false";
     case Kind::kDuration:
       if (text != nullptr && DurationNs(*text)) return "";
       return "must be a duration, for example \"200ms\"";
-    case Kind::kText: break;
+    case Kind::kText:
+      break;
   }
   if (text == nullptr) return "must be text";
   if (spec.words.empty() || IsWord(spec.words, *text)) return "";
@@ -82,7 +85,7 @@ std::optional<TimeNs> DurationNs(std::string_view text) {
   constexpr struct {
     std::string_view unit;
     TimeNs ns;
-  } kUnits[] = {{"ns", 1},       {"us", 1000},         {"ms", kNsPerMs},
+  } kUnits[] = {{"ns", 1},      {"us", 1000},        {"ms", kNsPerMs},
                 {"s", kNsPerS}, {"m", 60 * kNsPerS}, {"h", 3600 * kNsPerS}};
   if (text == "0") return 0;
   TimeNs sum = 0;

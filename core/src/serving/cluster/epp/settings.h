@@ -19,10 +19,10 @@ struct SettingSpec {
   // The parameter's path. A part "*" is the number of a list's item.
   std::string_view path;
   Kind kind = Kind::kReal;
-  double fallback = 0;              // kFlag: 1 is true; kDuration: ns
-  std::string_view words = {};      // kText: allowed values, separated by spaces; the first is the
-                                    // default; empty: any
-  double least = 0, most = 1e15;    // of numbers
+  double fallback = 0;            // kFlag: 1 is true; kDuration: ns
+  std::string_view words = {};    // kText: allowed values, separated by spaces; the first is the
+                                  // default; empty: any
+  double least = 0, most = 1e15;  // of numbers
 };
 
 // "1s", "1m30s", "200ms" in ns, as Go reads durations; nullopt: not a duration.
@@ -39,9 +39,7 @@ class Settings {
       : specs_(specs), given_(given) {}
 
   double Real(std::string_view path) const;
-  std::int64_t Whole(std::string_view path) const {
-    return static_cast<std::int64_t>(Real(path));
-  }
+  std::int64_t Whole(std::string_view path) const { return static_cast<std::int64_t>(Real(path)); }
   bool Flag(std::string_view path) const { return Real(path) != 0; }
   TimeNs Duration(std::string_view path) const;
   std::string_view Text(std::string_view path) const;
