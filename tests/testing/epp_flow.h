@@ -40,12 +40,12 @@ struct FlowSettings {
 
 struct FlowRequest {
   TimeNs arrival = 0;
-  std::string flow;
+  std::string flow = {};
   std::int64_t priority = 0, bytes = 0;
   TimeNs ttl = 0, slo_ttft = 0;  // 0: none of its own
   TimeNs cancel = kNever, deadline = kNever;
 
-  std::string outcome;  // "": waits
+  std::string outcome = {};  // "": waits
   TimeNs end = 0;
   bool queued = false;
 };

@@ -11,9 +11,9 @@
 namespace servecast::testing {
 
 struct EppFile {
-  std::string name;        // without folder and ending, as "cycles_default"
-  std::size_t rows = 0;    // decisions that were compared
-  std::string difference;  // the first; "": none
+  std::string name = {};        // without folder and ending, as "cycles_default"
+  std::size_t rows = 0;         // decisions that were compared
+  std::string difference = {};  // the first; "": none
 };
 
 // Files that the folder's manifest.json names. A file that cannot be read or parsed is an issue.

@@ -155,7 +155,8 @@ Plugin* Scheduler::Instance(const EppConfig& config, const std::string& name) {
 }
 
 void Scheduler::Add(const EppConfig& config, const EppProfile& spec) {
-  Profile profile{.name = spec.name};
+  Profile profile;
+  profile.name = spec.name;
   for (const EppReference& reference : spec.plugins) {
     const PluginEntry* type = TypeOf(config, reference.plugin);
     Plugin* plugin = Instance(config, reference.plugin);
