@@ -16,6 +16,7 @@
 #include "testing/autoscaler_golden.h"
 #include "testing/blis_golden.h"
 #include "testing/engine_run.h"
+#include "testing/epp_golden.h"
 #include "testing/sglang_golden.h"
 #include "testing/trtllm_golden.h"
 #include "testing/vidur_golden.h"
@@ -35,6 +36,7 @@ constexpr char kUsage[] =
        servecast-conformance blis DIR
        servecast-conformance vidur DIR
        servecast-conformance autoscaler DIR
+       servecast-conformance epp DIR
 
 vllm: runs the engine on every case of DIR/manifest.json (form vllm-golden-1, and DIR/*/manifest.json),
 step by step, and prints a line a case. Members, tokens, preemptions, finishes, free blocks and
@@ -72,6 +74,10 @@ autoscaler: gives the scalers each recorded tick of DIR (hpa, keda, wva and dyna
 *.csv.gz) and prints a line a case. Every decision and its reasons must be equal; averages that the
 real one sums in random order within 1e-12.
 
+epp: replays the decisions of llm-d's endpoint picker in every file that DIR/manifest.json names (form
+epp-golden-1) and prints a line a file. Survivors, scores, totals, sets, prefix matches, counters,
+saturation, outcomes and times must be equal bit for bit; probabilities within 1e-12.
+
 Exit: 0 all equal; 1 a difference, no case or an unreadable file; 2 bad usage.
 )";
 
@@ -83,8 +89,8 @@ struct Arguments {
 
 // False: not a valid command line.
 bool ParseArguments(const std::vector<std::string>& words, Arguments& arguments) {
-  constexpr std::array<std::string_view, 6> kSystems = {"vllm", "sglang", "trtllm",
-                                                        "blis", "vidur",  "autoscaler"};
+  constexpr std::array<std::string_view, 7> kSystems = {"vllm",  "sglang",     "trtllm", "blis",
+                                                        "vidur", "autoscaler", "epp"};
   if (words.empty() || std::find(kSystems.begin(), kSystems.end(), words[0]) == kSystems.end()) {
     return false;
   }
@@ -312,6 +318,29 @@ int RunAutoscaler(const Arguments& arguments) {
   return equal > 0 && equal == loaded.cases.size() && loaded.issues.empty() ? kOk : kDifferent;
 }
 
+int RunEpp(const Arguments& arguments) {
+  const Result<std::vector<std::string>> files = EppFiles(arguments.folder);
+  if (!files.ok()) {
+    PrintIssues(files.issues());
+    return kDifferent;
+  }
+  std::size_t equal = 0;
+  for (const std::string& name : files.value()) {
+    const Result<EppFile> file = ReplayEppFile(arguments.folder, name);
+    if (!file.ok()) {
+      PrintIssues(file.issues());
+      continue;
+    }
+    const std::string& difference = file.value().difference;
+    equal += difference.empty() ? 1 : 0;
+    std::printf("%s %s%s\n", difference.empty() ? "ok" : "DIFF", name.c_str(),
+                difference.empty() ? fmt::format(" decisions={}", file.value().rows).c_str()
+                                   : (": " + difference).c_str());
+  }
+  std::printf("%zu files, %zu equal\n", files.value().size(), equal);
+  return equal > 0 && equal == files.value().size() ? kOk : kDifferent;
+}
+
 int Run(const std::vector<std::string>& words) {
   if (std::find(words.begin(), words.end(), "--help") != words.end()) {
     std::fputs(kUsage, stdout);
@@ -324,6 +353,7 @@ int Run(const std::vector<std::string>& words) {
   }
   if (arguments.system == "autoscaler") return RunAutoscaler(arguments);
   if (arguments.system == "vidur") return RunVidur(arguments);
+  if (arguments.system == "epp") return RunEpp(arguments);
   if (arguments.system == "sglang") return RunSglang(arguments);
   if (arguments.system == "trtllm") return RunTrtllm(arguments);
   return arguments.system == "vllm" ? RunVllm(arguments) : RunBlis(arguments);
