@@ -366,8 +366,12 @@ void ReadHybridModel(const Json& json, GoldenCase& golden) {
   const auto flag = [&json](const char* key) { return json.contains(key) && json[key] == true; };
   if (flag("disable_hybrid_kv_cache_manager")) {
     engine.hybrid_kv_cache_manager = HybridKvManager::kOff;
-  } else if (flag("allow_chunked_local_with_hybrid")) {
-    engine.hybrid_kv_cache_manager = HybridKvManager::kOn;
+  } else if (flag("allow_chunked_local_with_hybrid") || json["groups"].size() == 1) {
+    // Of one group, too: a child may ask for what its parent still makes, as in no scenario.
+    const std::string kind = json["groups"][0]["kind"];
+    const bool chunks = json["layers"].dump().find("chunked_local") != std::string::npos;
+    const bool whole = json["groups"].size() == 1 && chunks && kind == "full_attention";
+    if (!whole) engine.hybrid_kv_cache_manager = HybridKvManager::kOn;
   }
 }
 

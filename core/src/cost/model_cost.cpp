@@ -684,6 +684,7 @@ bool NeedsKvGroups(const Scenario& s) {
   if (!HasLayerKinds(m)) return false;
   const bool on = GroupsOn(s);
   if (m.layers.empty()) return on && !Latent(m);  // windows
+  if (s.engine.hybrid_kv_cache_manager == HybridKvManager::kOn) return true;  // of one group, too
   return std::any_of(m.layers.begin(), m.layers.end(), [&](const LayerSpec& layer) {
     const std::vector<KvLayer> caches =
         FindLayerKind(layer.kind).caches(InputOf(m, layer, 1, s.engine.kv_cache_dtype));
@@ -818,6 +819,8 @@ void AddMixers(const Scenario& s, ModelCost& c) {
       c.attention_flops_per_pair += w.pair_flops;
       c.decode_flops_per_pair += w.decode_pair_flops;
     }
+    c.attention_flops_per_pair += w.index_pair_flops;  // an indexer sees all keys
+    c.decode_flops_per_pair += w.index_pair_flops;
     const auto same = std::find_if(c.mixers.begin(), c.mixers.end(), [&](const LayerWork& other) {
       return AlikeInReach(other, w);
     });

@@ -20,6 +20,20 @@ std::vector<std::int64_t> ExpertsRead(const ModelCost& cost, std::int64_t most_t
   return read;
 }
 
+namespace {
+
+// Read of a key that every layer sees: those that see a part count as reading nothing.
+double BytesOfKey(const ModelCost& cost) {
+  if (cost.mixers.empty()) return (1 - cost.window_share) * cost.kv_bytes_per_token;
+  double bytes = 0;
+  for (const LayerWork& w : cost.mixers) {
+    bytes += w.index_key_bytes + (w.reach == 0 && w.chosen == 0 ? w.key_bytes : 0);
+  }
+  return bytes;
+}
+
+}  // namespace
+
 PeakUse UseOf(const Work& work, std::int64_t output_tokens, double seconds, const ModelCost& cost,
               const HardwareSpec& hardware) {
   const auto number = [](WideInt n) { return static_cast<double>(n); };
@@ -39,7 +53,7 @@ PeakUse UseOf(const Work& work, std::int64_t output_tokens, double seconds, cons
       number(work.steps) / unit * cost.dense_bytes +
       number(work.steps - work.without_head) / unit * cost.lm_head_bytes +
       number(work.experts) / unit * expert +
-      number(work.decode_keys + work.prefill_keys) * full * cost.kv_bytes_per_token;
+      number(work.decode_keys + work.prefill_keys) * BytesOfKey(cost);
   return {flops / (PeakTflops(hardware, cost.dense_type) * peak) +
               expert_flops / (PeakTflops(hardware, cost.expert_type) * peak),
           bytes / (hardware.memory_bandwidth_gb_s * 1e9 * seconds)};
