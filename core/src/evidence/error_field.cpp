@@ -59,14 +59,12 @@ double ErrorField::Amplitude(const SetupFeatures& where) const {
   double amplitude = (where.Experts() ? 1 : kDense) * (where.Vllm() ? kVllm : 1);
   if (where.run != RunKind::kServing && where.run != RunKind::kStep) return amplitude;
   double nearest = 1e3;
+  SetupFeatures here = where;  // whoever measured, however it was loaded
+  here.run = RunKind::kServing;
   for (const FieldPoint& point : points_) {
     if (point.at.run != RunKind::kServing) continue;
-    SetupFeatures same = point.at;  // whoever measured it, however it was loaded
-    same.run = where.run;
-    same.laboratory = where.laboratory.empty() ? "one" : where.laboratory;
-    SetupFeatures here = where;
-    here.laboratory = same.laboratory;
-    nearest = std::min(nearest, DistanceOf(here, same).setup);
+    here.laboratory = point.at.laboratory;
+    nearest = std::min(nearest, DistanceOf(here, point.at).setup);
   }
   return amplitude * (kServing + (1 - kServing) * (1 - Exp(-std::min(nearest, 700.0))));
 }
