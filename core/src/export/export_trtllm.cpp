@@ -101,6 +101,7 @@ std::string WriteTrtllm(ExportJob& job) {
                    "transfers between servers of TensorRT-LLM are not written");
     }
     text += Format("cat > {} <<'EOF'\n{}EOF\n", file, YamlOfPool(job, i));
+    for (const std::string& variable : LinkVariables(job, i)) text += variable + " ";
     text += CommandText("trtllm-serve " + job.model(), {"--extra_llm_api_options", file});
   }
   LeaveOutBesideServers(job, false);
