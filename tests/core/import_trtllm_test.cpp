@@ -74,7 +74,7 @@ TEST(ImportTrtllm, YamlInAHeredoc_OverridesOptions) {
 TEST(ImportTrtllm, YamlAlone_IsAServer) { ExpectOfYaml(Import(kYaml)); }
 
 TEST(ImportTrtllm, YamlBesideACommand_IsOfItsServer) {
-  const std::string base = *ScenarioPreset("llama-3.1-8b-h100-chat");
+  const std::string_view base = *ScenarioPreset("llama-3.1-8b-h100-chat");
   const std::string command =
       "trtllm-serve meta-llama/Llama-3.1-8B-Instruct --config extra.yml";
   ExpectOfYaml(Import({{"serve.sh", command}, {"extra.yml", kYaml}}, base));
@@ -124,7 +124,7 @@ TEST(TrtllmNames, InADocument_AreTheEnginesMembers) {
     "scheduler": {"policy": "trtllm", "max_batch_size": 7, "max_num_tokens": 4096, "max_seq_len": 5000,
       "disable_overlap_scheduler": true, "capacity_scheduler_policy": "MAX_UTILIZATION",
       "kv_cache_config": {"tokens_per_block": 64, "enable_block_reuse": false, "max_tokens": 64000,
-                          "enable_partial_reuse": false}}})");
+                          "enable_partial_reuse": false}}, "workload": {"preset": "chat"}})");
   ASSERT_TRUE(scenario.ok()) << Listed(scenario.issues());
   const Scenario& s = scenario.value();
   EXPECT_EQ(s.engine.max_num_seqs, 7);
