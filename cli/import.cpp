@@ -27,6 +27,7 @@ constexpr const char* kImportHelp =
     "  vllm serve ..., python -m vllm.entrypoints.openai.api_server ..., docker run of vLLM,\n"
     "  Kubernetes, Compose or llm-d YAML that holds one         engine, parallelism, GPU\n"
     "  python -m sglang.launch_server ...                       the same\n"
+    "  trtllm-serve ..., python3 -m dynamo.trtllm, their YAML   the same\n"
     "  blis run ..., python -m vidur.main ...                   all that these simulate\n"
     "  vllm bench serve ..., and its result as JSON             the traffic\n"
     "  Prometheus text of a vLLM server                         settings and traffic\n"

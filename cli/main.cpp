@@ -32,7 +32,7 @@ constexpr const char* kOverview =
     "calibrate\n"
     "  servecast step-trace FILE|PRESET      a run as a server's own traces, for calibrate\n"
     "  servecast import FILE...              a scenario of commands, configs, results\n"
-    "  servecast export FILE|PRESET --to TARGET   vllm, docker, kubernetes, llm-d, sglang, bench\n"
+    "  servecast export FILE|PRESET --to TARGET   vllm, docker, kubernetes, llm-d, sglang, trtllm, bench\n"
     "  servecast card LINK|FILE|PRESET       a forecast as a picture or badge, SVG\n"
     "  servecast link encode|decode|open     links to the page, and their pinned results\n"
     "  servecast catalog [--json]            presets, policies, every field of a scenario, "

@@ -153,7 +153,7 @@ test('Import_TextsThatAreTiresome_HaveAnAnswerInTime', () => {
 
 test('Export_ToEveryTarget_IsReadBack', () => {
   const scenario = 'llama-3.1-8b-h100x8-disaggregated';
-  for (const target of ['vllm', 'docker', 'kubernetes', 'llm-d', 'sglang', 'bench']) {
+  for (const target of ['vllm', 'docker', 'kubernetes', 'llm-d', 'sglang', 'trtllm', 'bench']) {
     const { status, stdout, stderr } = servecast('export', scenario, '--to', target, '--set', 'engine.max_num_seqs=77');
     assert.equal(status, 0, stderr);
     const back = servecastWith(stdout, 'import', '-', '--scenario', scenario);
@@ -188,6 +188,6 @@ test('Export_WithoutATargetOrToAnUnknownOne_IsRefused', () => {
   assert.equal(servecast('export', 'llama-3.1-8b-h100-chat').status, 2);
   const { status, stderr } = servecast('export', 'llama-3.1-8b-h100-chat', '--to', 'helm');
   assert.equal(status, 2);
-  assert.match(stderr, /found target helm, allowed vllm, docker, kubernetes, llm-d, sglang, bench/);
+  assert.match(stderr, /found target helm, allowed vllm, docker, kubernetes, llm-d, sglang, trtllm, bench/);
   assert.match(servecast('export', '--help').stdout, /--to bench/);
 });

@@ -10,8 +10,23 @@ std::int64_t ServersOf(const PoolSpec& pool) {
   return pool.replicas / pool.attention_data_parallel;
 }
 
+std::string Before(const FlagWords& variables) {
+  std::string text;
+  for (const std::string& variable : variables) text += variable + " ";
+  return text;
+}
+
+void NameVersion(ExportJob& job, std::size_t pool) {
+  const std::string tag = job.VersionTag(pool);
+  if (tag != "latest")
+    job.LeaveOut(job.SectionAt(pool, "engine") + ".preset " + job.PresetAt(pool, "engine"),
+                 "install that version: vllm==" + tag.substr(1));
+}
+
+}  // namespace
+
 // Which pool a command is of, and how many there are, where it is not one server alone.
-std::string Heading(ExportJob& job, std::size_t pool) {
+std::string PoolHeading(ExportJob& job, std::size_t pool) {
   const auto& pools = job.scenario().cluster.pools;
   const std::int64_t servers = ServersOf(pools[pool]);
   if (servers > 1) {
@@ -28,25 +43,10 @@ std::string Heading(ExportJob& job, std::size_t pool) {
                 servers == 1 ? "" : "s");
 }
 
-std::string Before(const FlagWords& variables) {
-  std::string text;
-  for (const std::string& variable : variables) text += variable + " ";
-  return text;
-}
-
-void NameVersion(ExportJob& job, std::size_t pool) {
-  const std::string tag = job.VersionTag(pool);
-  if (tag != "latest")
-    job.LeaveOut(job.SectionAt(pool, "engine") + ".preset " + job.PresetAt(pool, "engine"),
-                 "install that version: vllm==" + tag.substr(1));
-}
-
-}  // namespace
-
 std::string WriteVllm(ExportJob& job) {
   std::string text;
   for (std::size_t i = 0; i < job.scenario().cluster.pools.size(); ++i) {
-    text += Heading(job, i);
+    text += PoolHeading(job, i);
     NameVersion(job, i);
     text +=
         CommandText(Before(LinkVariables(job, i)) + "vllm serve " + job.model(), VllmFlags(job, i));
@@ -58,7 +58,7 @@ std::string WriteVllm(ExportJob& job) {
 std::string WriteDocker(ExportJob& job) {
   std::string text;
   for (std::size_t i = 0; i < job.scenario().cluster.pools.size(); ++i) {
-    text += Heading(job, i);
+    text += PoolHeading(job, i);
     FlagWords words = VllmFlags(job, i);
     words.insert(words.begin(), {"--model", job.model()});
     std::string variables;
@@ -76,7 +76,7 @@ std::string WriteDocker(ExportJob& job) {
 std::string WriteSglang(ExportJob& job) {
   std::string text;
   for (std::size_t i = 0; i < job.scenario().cluster.pools.size(); ++i) {
-    text += Heading(job, i);
+    text += PoolHeading(job, i);
     if (const std::string engine = job.PresetAt(i, "engine"); engine.find("sglang") != 0) {
       job.LeaveOut(job.SectionAt(i, "engine") + ".preset " + engine,
                    "the forecast is of that engine, not of SGLang");

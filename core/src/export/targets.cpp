@@ -26,6 +26,7 @@ constexpr Target kTargets[] = {
     {{"kubernetes", "Kubernetes: a Deployment for each pool"}, WriteKubernetes},
     {{"llm-d", "values of llm-d's chart llm-d-modelservice"}, WriteLlmd},
     {{"sglang", "python -m sglang.launch_server"}, WriteSglang},
+    {{"trtllm", "trtllm-serve, with the YAML that it reads"}, WriteTrtllm},
     {{"bench", "the vllm bench serve that would check the forecast"}, WriteBench},
 };
 

@@ -65,12 +65,15 @@ FlagWords VllmFlags(ExportJob& job, std::size_t pool);
 FlagWords LinkVariables(ExportJob& job, std::size_t pool);
 FlagWords SglangVariables(const ExportJob& job, std::size_t pool);
 FlagWords SglangFlags(ExportJob& job, std::size_t pool);
+// What stands above the command of a pool; "" with one.
+std::string PoolHeading(ExportJob& job, std::size_t pool);
 // What no server's options say.
 void LeaveOutBesideServers(ExportJob& job, bool knows_gpu);
 
 std::string WriteVllm(ExportJob&);
 std::string WriteDocker(ExportJob&);
 std::string WriteSglang(ExportJob&);
+std::string WriteTrtllm(ExportJob&);
 std::string WriteKubernetes(ExportJob&);
 std::string WriteLlmd(ExportJob&);
 std::string WriteBench(ExportJob&);

@@ -27,7 +27,8 @@ bool Has(std::string_view text, std::string_view part) {
 
 // Manifests name these, and little else that is text does.
 bool MayBeManifest(std::string_view text) {
-  return Has(text, "kind:") || Has(text, "modelArtifacts:") || Has(text, "image:");
+  return Has(text, "kind:") || Has(text, "modelArtifacts:") || Has(text, "image:") ||
+         MayBeTrtllmYaml(text);
 }
 
 // Python writes numbers that JSON has not: outside of texts they are "inf", "-inf" and null.
@@ -103,9 +104,8 @@ Issue NothingIn(const ImportText& text, const Issues& problems) {
   return {
       text.name,
       "found nothing that can be imported; allowed are a config.json of Hugging Face, a command of "
-      "vllm serve, SGLang, vllm bench serve, BLIS or Vidur, docker run, Kubernetes or llm-d YAML, "
-      "a "
-      "result of vllm bench serve, Prometheus text of vLLM, and nvidia-smi"};
+      "vllm serve, SGLang, TensorRT-LLM, vllm bench serve, BLIS or Vidur, docker run, Kubernetes or "
+      "llm-d YAML, a result of vllm bench serve, Prometheus text of vLLM, and nvidia-smi"};
 }
 
 // The text in its forms. Issues: why it is neither JSON nor YAML though it looks like it.

@@ -11,6 +11,7 @@ std::span<const ImportReader> ImportReaders() {
       ReadGenerationConfig,
       ReadVllmCommand,    //
       ReadSglangCommand,  //
+      ReadTrtllmCommand,  //
       ReadManifest,       //
       ReadLlmdValues,     //
       ReadBlisCommand,    //

@@ -29,6 +29,7 @@ void ReadHfConfig(const ImportSource&, Draft&);
 void ReadGenerationConfig(const ImportSource&, Draft&);
 void ReadVllmCommand(const ImportSource&, Draft&);
 void ReadSglangCommand(const ImportSource&, Draft&);
+void ReadTrtllmCommand(const ImportSource&, Draft&);
 void ReadManifest(const ImportSource&, Draft&);
 void ReadLlmdValues(const ImportSource&, Draft&);
 void ReadBlisCommand(const ImportSource&, Draft&);
@@ -42,6 +43,10 @@ void ReadNvidiaSmi(const ImportSource&, Draft&);
 // IMAGE ...". False: it is none.
 bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& draft);
 bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& draft);
+bool ReadTrtllmLaunch(const CommandWords& words, ServerContext context, Draft& draft);
+
+// Whether a text looks like the YAML of TensorRT-LLM's LLM API, and not like a script with one.
+bool MayBeTrtllmYaml(std::string_view text);
 
 // Each of the commands; those of further nodes of a server come last, when it is known whether the
 // first node is among them. Whether any started a server.
@@ -50,6 +55,7 @@ bool ReadLaunches(std::span<const CommandWords> commands, const ServerContext& c
 
 // What each of the programs may be given; VllmOptions stands in vllm_options.h.
 std::span<const Option> SglangOptions();
+std::span<const Option> TrtllmOptions();
 std::span<const Option> BenchOptions();
 std::span<const Option> BlisOptions();
 std::span<const Option> VidurOptions();

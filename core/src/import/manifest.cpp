@@ -122,7 +122,8 @@ const Json* PodIn(const Json& node, std::size_t depth = 0) {
 }
 
 bool ReadWords(const CommandWords& words, ServerContext context, Draft& draft) {
-  return ReadSglangLaunch(words, context, draft) || ReadVllmLaunch(words, context, draft);
+  return ReadSglangLaunch(words, context, draft) || ReadTrtllmLaunch(words, context, draft) ||
+         ReadVllmLaunch(words, context, draft);
 }
 
 // GPUs of somebody else, or parts of one, as a container asks for them.

@@ -22,6 +22,7 @@ struct ServerContext {
   std::string model = {};                  // where it is not among the options
   const Variables* environment = nullptr;  // as far as the text sets it
   std::string image = {};                  // of its container
+  const Variables* files = nullptr;        // what the text writes into files, by their names
 
   // nullptr: not set.
   const std::string* Variable(std::string_view name) const;
