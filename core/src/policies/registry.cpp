@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "serving/cluster/router.h"
 #include "cost/layers/layer_kind.h"
+#include "serving/cluster/router.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 
@@ -131,8 +131,7 @@ bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) 
 
 bool NeedsWholeEngine(const Scenario& s) {
   const bool automatic = s.latency.backend == "auto";
-  return s.calibration.On() || HasLayerKinds(s.model) ||
-         NeedsWholeEngine(s.engine, s.scheduler) ||
+  return s.calibration.On() || HasLayerKinds(s.model) || NeedsWholeEngine(s.engine, s.scheduler) ||
          (!automatic && FindLatencyModel(s.latency.backend).make == nullptr) ||
          std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {
            return NeedsWholeEngine(pool.engine.value_or(s.engine),

@@ -298,7 +298,8 @@ void GroupedScheduler::Fill(StepPlan& plan) {
         Setbacks& s = in_.results.SetbacksOf(r);
         s.preempted += start - s.preempted_at;
         if (slot.known == slot.prompt) s.preempted_to_first = s.preempted;
-        if (s.last_step >= 0) in_.recorder.StepDelay(start, std::max<TimeNs>(0, start - s.last_step), 1);
+        if (s.last_step >= 0)
+          in_.recorder.StepDelay(start, std::max<TimeNs>(0, start - s.last_step), 1);
       }
     }
     if (slot.chunk == 1 && slot.decodes()) {

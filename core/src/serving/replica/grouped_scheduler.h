@@ -116,8 +116,8 @@ class GroupedScheduler final : public Scheduler {
   WaitQueue queue_;
   std::vector<Slot> slots_;
   std::vector<SlotId> free_slots_;
-  std::vector<SlotId> running_;  // in order of admission
-  std::vector<SlotId> members_;  // of the step that is being formed, as scheduled
+  std::vector<SlotId> running_;               // in order of admission
+  std::vector<SlotId> members_;               // of the step that is being formed, as scheduled
   std::vector<std::vector<Output>> outputs_;  // by a step's place
   std::vector<std::int32_t>& slot_of_;        // by request, with time-outs
   std::int64_t left_ = 0;                     // of the budget, in this call
