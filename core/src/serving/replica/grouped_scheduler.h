@@ -62,6 +62,8 @@ class GroupedScheduler final : public Scheduler {
     std::int64_t quiet_until = 0, quiet_lag = -1;
     GroupedKv::Table table;
     MemberKind kind = MemberKind::kNew;
+    bool sampling =
+        false;  // it has had a token since it was admitted, or will from a step in flight
     TimeNs admitted = 0, last_step = -1, interference_before = 0;
 
     bool decodes() const { return computed >= prompt && computed >= known + placeholders - 1; }
