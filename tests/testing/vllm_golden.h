@@ -22,7 +22,8 @@ namespace servecast::testing {
 struct GoldenExtras {
   std::int64_t prefix_group = -1;  // -1: none
   std::int64_t prefix_tokens = 0;
-  std::int64_t parent = -1;  // hybrid: a request whose tokens are the first `prefix_tokens`; -1: none
+  std::int64_t parent =
+      -1;  // hybrid: a request whose tokens are the first `prefix_tokens`; -1: none
 };
 
 struct GoldenStep {

@@ -107,7 +107,8 @@ KvLayer CacheOf(const Json& spec, const Json& settings) {
   if (packed && layer.kind == "latent") layer.kind = "sparse_latent";
   const LayerInput in{d.model, layer, settings["tensor_parallel"], dtype == "auto" ? 2 : 1};
   const std::vector<KvLayer> caches = FindLayerKind(layer.kind).caches(in);
-  KvLayer cache = caches.at(layer.kind == "sparse_latent" && d.layer.kind == "latent" ? 1 : d.cache);
+  KvLayer cache =
+      caches.at(layer.kind == "sparse_latent" && d.layer.kind == "latent" ? 1 : d.cache);
   if (spec["kind"] == "cross") cache.kind = KvKind::kCross;
   return cache;
 }
@@ -135,7 +136,7 @@ KvRules RulesOf(const Json& layers, const Json& settings) {
   rules.max_model_len = settings["max_model_len"];
   const std::int64_t stages = Or(settings, "pipeline_parallel", 1);
   rules.in_flight = settings["max_num_batched_tokens"].get<std::int64_t>() *
-                    (stages > 1                            ? stages
+                    (stages > 1                           ? stages
                      : Flag(settings, "async_scheduling") ? 2
                                                           : 1);
   rules.encoder_tokens = Or(settings, "max_num_encoder_input_tokens", 0);
@@ -149,7 +150,8 @@ class Comparer {
   template <class T, class U>
   void Equal(const std::string& what, const T& ours, const U& theirs) {
     if (difference_.empty() && !(ours == theirs)) {
-      difference_ = fmt::format("{}: engine {}, vLLM {}", what, Json(ours).dump(), Json(theirs).dump());
+      difference_ =
+          fmt::format("{}: engine {}, vLLM {}", what, Json(ours).dump(), Json(theirs).dump());
     }
   }
   const std::string& difference() const { return difference_; }
@@ -217,8 +219,8 @@ std::int64_t BlocksOf(const Json& settings, const KvGroups& groups) {
     const std::int64_t bytes = available.is_array()
                                    ? available[static_cast<std::size_t>(i)].get<std::int64_t>()
                                    : available.get<std::int64_t>();
-    least = std::min(least,
-                     bytes / groups.BlockBytes(layers * i / stages, layers * (i + 1) / stages));
+    least =
+        std::min(least, bytes / groups.BlockBytes(layers * i / stages, layers * (i + 1) / stages));
   }
   return least;
 }
@@ -229,7 +231,8 @@ void CompareFit(const KvPlan& plan, std::int64_t blocks, const Json& expected, C
   c.Equal("num_blocks", blocks, expected["num_blocks"]);
   const double concurrency =
       static_cast<double>(blocks) / static_cast<double>(groups.Planned(longest, plan.rules));
-  c.Equal("max_concurrency", concurrency, std::stod(expected["max_concurrency"].get<std::string>()));
+  c.Equal("max_concurrency", concurrency,
+          std::stod(expected["max_concurrency"].get<std::string>()));
   c.Equal("kv_cache_size_tokens",
           static_cast<std::int64_t>(concurrency * static_cast<double>(longest)),
           expected["kv_cache_size_tokens"]);
@@ -344,7 +347,8 @@ ModelSpec HybridModelOf(const Json& layers, const Json& settings) {
     m.layers.push_back(d.layer);
   }
   m.num_hidden_layers = static_cast<std::int64_t>(m.layers.size());
-  if (m.num_key_value_heads == 0) m.num_key_value_heads = std::max<std::int64_t>(1, m.layers[0].num_key_value_heads);
+  if (m.num_key_value_heads == 0)
+    m.num_key_value_heads = std::max<std::int64_t>(1, m.layers[0].num_key_value_heads);
   if (m.head_dim == 0) m.head_dim = std::max<std::int64_t>(64, m.layers[0].head_dim);
   m.num_attention_heads = m.num_key_value_heads;
   return m;

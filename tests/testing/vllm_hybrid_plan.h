@@ -24,8 +24,8 @@ std::int64_t HybridStateBlock(const nlohmann::json& settings);
 // A model with these layers, small in all that KV does not depend on.
 ModelSpec HybridModelOf(const nlohmann::json& layers, const nlohmann::json& settings);
 
-// Of DIR/kv_cache_config/cases.json, by case: its name, and the first thing that differs; "": all is
-// equal. Nothing: the file cannot be read.
+// Of DIR/kv_cache_config/cases.json, by case: its name, and the first thing that differs; "": all
+// is equal. Nothing: the file cannot be read.
 struct PlanComparison {
   std::string name, difference;
 };

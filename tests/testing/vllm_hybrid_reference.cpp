@@ -45,10 +45,10 @@ struct Request {
   Tokens load_until = 0;
   std::vector<std::vector<int>> tables;  // by group; -1: given up
   std::vector<std::int64_t> cached, last_state;
-  std::set<std::size_t> references;      // images in the encoder cache
+  std::set<std::size_t> references;  // images in the encoder cache
   std::set<std::size_t> hits_said;
   std::set<std::pair<std::size_t, Tokens>> partial;  // B16: registered partial entries
-  std::vector<std::string> extras;       // of images, by block of hash_block tokens
+  std::vector<std::string> extras;                   // of images, by block of hash_block tokens
 
   Tokens known() const { return prompt + generated; }
   Tokens most(Tokens longest) const { return std::min(prompt + output, longest); }
@@ -233,7 +233,8 @@ class Replay {
   // Content of a request's first n tokens.
   std::string KeyOf(const Request& r, Tokens n, std::size_t group) const {
     const Request* at = &r;
-    while (at->parent >= 0 && n <= at->prefix) at = &requests_[static_cast<std::size_t>(at->parent)];
+    while (at->parent >= 0 && n <= at->prefix)
+      at = &requests_[static_cast<std::size_t>(at->parent)];
     std::string key = at->group >= 0 && n <= at->prefix ? fmt::format("g{}", at->group)
                                                         : fmt::format("r{}", at->id);
     key += fmt::format(":{}#{}", n, group);
@@ -256,7 +257,8 @@ class Replay {
   }
   void MakeExtras(Request& r) {
     if (r.images.empty()) return;
-    for (Tokens i = 0; (i + 1) * hash_block_ <= r.prompt; ++i) r.extras.push_back(ExtraOf(r, i, false));
+    for (Tokens i = 0; (i + 1) * hash_block_ <= r.prompt; ++i)
+      r.extras.push_back(ExtraOf(r, i, false));
     // The block in which the prompt ends is completed by generated tokens (E7).
     const auto last = static_cast<Tokens>(r.extras.size());
     r.extras.push_back(ExtraOf(r, last, true));
@@ -270,7 +272,8 @@ class Replay {
     bool fresh = false;
   };
   Hit LookUp(const Request& r);
-  Tokens Serve(std::size_t c, const Request& r, Tokens length, std::vector<std::vector<int>>& found);
+  Tokens Serve(std::size_t c, const Request& r, Tokens length,
+               std::vector<std::vector<int>>& found);
   Tokens Passed(const Group& g, Tokens p) const {
     if (g.kind == "window") return std::max<Tokens>(0, p - g.width + 1);
     if (g.kind == "chunk") return p / g.width * g.width;
@@ -356,8 +359,8 @@ Tokens Replay::Serve(std::size_t c, const Request& r, Tokens length,
   };
   const auto put = [&](Tokens position, const std::vector<int>& blocks) {
     for (std::size_t i = 0; i < own.size(); ++i) {
-      found[i].resize(static_cast<std::size_t>(std::max<Tokens>(
-                          position + 1, static_cast<Tokens>(found[i].size()))),
+      found[i].resize(static_cast<std::size_t>(
+                          std::max<Tokens>(position + 1, static_cast<Tokens>(found[i].size()))),
                       -1);
       found[i][static_cast<std::size_t>(position)] = blocks[i];
     }
@@ -427,8 +430,7 @@ Replay::Hit Replay::LookUp(const Request& r) {
   hit.blocks.resize(groups_.size());
   hit.partial.assign(groups_.size(), -1);
   if (!s_.caching) return hit;
-  const bool one_round =
-      classes_.size() == 2 && groups_[classes_[0][0]].kind == "full";
+  const bool one_round = classes_.size() == 2 && groups_[classes_[0][0]].kind == "full";
   Tokens length = r.known() - 1, longest = 0;
   std::vector<std::vector<std::vector<int>>> found(classes_.size());
   Tokens of_full = -1;
@@ -437,8 +439,8 @@ Replay::Hit Replay::LookUp(const Request& r) {
     for (std::size_t c = 0; c < classes_.size(); ++c) {
       const Group& g = groups_[classes_[c][0]];
       if (g.kind == "full" && of_full >= 0) {
-        length = s_.unit > 0 ? std::min(of_full, length)
-                             : std::min(of_full, length / g.block * g.block);
+        length =
+            s_.unit > 0 ? std::min(of_full, length) : std::min(of_full, length / g.block * g.block);
         of_full = length;
       } else {
         length = Serve(c, r, length, found[c]);
@@ -524,7 +526,8 @@ void Replay::GiveUp(Request& r) {
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     std::vector<int>& table = r.tables[i];
     std::vector<int> released;
-    Tokens k = std::min(Passed(groups_[i], p) / groups_[i].block, static_cast<Tokens>(table.size()));
+    Tokens k =
+        std::min(Passed(groups_[i], p) / groups_[i].block, static_cast<Tokens>(table.size()));
     while (k > 0 && table[static_cast<std::size_t>(k - 1)] >= 0) {
       released.push_back(table[static_cast<std::size_t>(k - 1)]);
       table[static_cast<std::size_t>(--k)] = -1;
@@ -671,7 +674,7 @@ Tokens Replay::Encode(Request& r, Tokens from, Tokens n, std::vector<std::size_t
   for (std::size_t i = 0; i < r.images.size(); ++i) {
     const Image& image = r.images[i];
     if (image.offset >= upto || image.end() <= from) continue;
-    if (here.count(image.hash) > 0) continue;                   // (a)
+    if (here.count(image.hash) > 0) continue;                             // (a)
     if (const auto at = images_.find(image.hash); at != images_.end()) {  // (b)
       if (at->second.empty()) {
         evictable_.erase(std::find(evictable_.begin(), evictable_.end(), image.hash));
@@ -790,7 +793,8 @@ bool Replay::Schedule(Flight& flight) {
         victim = 0;
         for (std::size_t k = 1; k < running_.size(); ++k) {
           const Request &a = At(running_[k]), &b = At(running_[victim]);
-          if (std::make_pair(a.priority, a.arrival) > std::make_pair(b.priority, b.arrival)) victim = k;
+          if (std::make_pair(a.priority, a.arrival) > std::make_pair(b.priority, b.arrival))
+            victim = k;
         }
       }
       itself = victim == i;
@@ -823,7 +827,8 @@ std::vector<int> Replay::Queue() const {
     std::sort(queue.begin(), queue.end(), [&](int a, int b) {
       const Request &x = requests_[static_cast<std::size_t>(a)],
                     &y = requests_[static_cast<std::size_t>(b)];
-      return std::make_tuple(x.priority, x.arrival, x.id) < std::make_tuple(y.priority, y.arrival, y.id);
+      return std::make_tuple(x.priority, x.arrival, x.id) <
+             std::make_tuple(y.priority, y.arrival, y.id);
     });
   }
   return queue;
@@ -881,7 +886,9 @@ bool Replay::AdmitOne(Request& r, Flight& flight) {
     n = Split(computed, n, r, hit.junction);
     if (n <= 0 || hit.fresh) return false;
   }
-  const Tokens room = Free() - (running_.empty() ? 0 : static_cast<Tokens>(s_.watermark * static_cast<double>(s_.blocks)));
+  const Tokens room =
+      Free() -
+      (running_.empty() ? 0 : static_cast<Tokens>(s_.watermark * static_cast<double>(s_.blocks)));
   const auto needed = [&](Tokens tokens, bool capped) {
     return was_loaded ? Needed(r, tokens) : NeededToAdmit(hit, tokens, capped);
   };
@@ -951,8 +958,8 @@ void Replay::Apply(Flight& flight) {
       if (m.sampled) r.placeholders = std::max<Tokens>(0, r.placeholders - 1);
       if (!r.images.empty()) {  // E5
         for (std::size_t i = 0; i < r.images.size(); ++i) {
-          if (r.references.count(i) > 0 && r.images[i].end() <= r.computed - r.placeholders -
-                  (m.sampled ? 0 : 0)) {
+          if (r.references.count(i) > 0 &&
+              r.images[i].end() <= r.computed - r.placeholders - (m.sampled ? 0 : 0)) {
             DropImage(r, i);
           }
         }
@@ -1009,7 +1016,8 @@ void Replay::Run() {
   const std::size_t depth = s_.async ? 2 : 1;
   std::size_t idle = 0;
   for (;;) {
-    while (next < order.size() && At(order[next]).arrival <= now_) waiting_.push_back(order[next++]);
+    while (next < order.size() && At(order[next]).arrival <= now_)
+      waiting_.push_back(order[next++]);
     const bool some = !running_.empty() || !waiting_.empty() || !held_back_.empty();
     if (!some && flights_.empty()) {
       if (next == order.size()) return;
@@ -1022,8 +1030,10 @@ void Replay::Run() {
       const std::size_t evicted_so_far = encoder_evicted_.size();
       const bool formed = Schedule(flight);
       if (!formed) {
-        for (std::size_t i = preempted_so_far; i < preempted_before_.size(); ++i) preempted_before_[i] += "*";
-        for (std::size_t i = evicted_so_far; i < encoder_evicted_.size(); ++i) encoder_evicted_[i] += "*";
+        for (std::size_t i = preempted_so_far; i < preempted_before_.size(); ++i)
+          preempted_before_[i] += "*";
+        for (std::size_t i = evicted_so_far; i < encoder_evicted_.size(); ++i)
+          encoder_evicted_[i] += "*";
         if (flights_.empty()) {
           if (preempted_before_.size() > preempted_so_far) continue;
           double until = next < order.size() ? At(order[next]).arrival : 1e300;
@@ -1068,7 +1078,8 @@ void Replay::Run() {
           std::string blocks;
           for (const auto& shown : s_.shown) {
             const std::vector<int>& table = r.tables[shown[0]];
-            const auto count = std::count_if(table.begin(), table.end(), [](int b) { return b >= 0; });
+            const auto count =
+                std::count_if(table.begin(), table.end(), [](int b) { return b >= 0; });
             blocks += (blocks.empty() ? "" : "/") + std::to_string(count);
           }
           held.push_back(blocks);
@@ -1082,7 +1093,8 @@ void Replay::Run() {
           }
         }
         const double start = std::max(now_, device);
-        const double ms = ((5.0 + 0.02 * static_cast<double>(t)) + 1e-4 * static_cast<double>(k)) + 1e-5 * q;
+        const double ms =
+            ((5.0 + 0.02 * static_cast<double>(t)) + 1e-4 * static_cast<double>(k)) + 1e-5 * q;
         flight.end = start + ms * 1e-3;
         device = flight.end;
         row.real = {{"sched_s", now_}, {"start_s", start}, {"end_s", flight.end}, {"Q", q}};
@@ -1132,7 +1144,8 @@ void Replay::Run() {
 // ---- Files ---------------------------------------------------------------------------------
 
 std::optional<std::vector<Request>> ReadRequests(const std::string& path) {
-  Result<CsvTable> read = CsvTable::Read(path, {"id", "arrival_s", "prompt_tokens", "output_tokens"});
+  Result<CsvTable> read =
+      CsvTable::Read(path, {"id", "arrival_s", "prompt_tokens", "output_tokens"});
   if (!read.ok()) return std::nullopt;
   CsvTable& table = read.value();
   std::vector<Request> requests(table.Rows());
@@ -1155,7 +1168,8 @@ std::optional<std::vector<Request>> ReadRequests(const std::string& path) {
 }
 
 void ReadImages(const std::string& path, std::vector<Request>& requests) {
-  Result<CsvTable> read = CsvTable::Read(path, {"request", "item", "hash", "offset", "length", "gap", "embeds"});
+  Result<CsvTable> read =
+      CsvTable::Read(path, {"request", "item", "hash", "offset", "length", "gap", "embeds"});
   if (!read.ok()) return;
   CsvTable& table = read.value();
   for (std::size_t row = 0; row < table.Rows(); ++row) {

@@ -65,10 +65,9 @@ class OffloadManager {
       evictable += Evictable(entry) ? 1 : 0;
       pending += entry.pending ? 1 : 0;
     }
-    std::map<std::string, std::string> state = {
-        {"free", std::to_string(FreeSlots())},
-        {"evictable", std::to_string(evictable)},
-        {"pending", std::to_string(pending)}};
+    std::map<std::string, std::string> state = {{"free", std::to_string(FreeSlots())},
+                                                {"evictable", std::to_string(evictable)},
+                                                {"pending", std::to_string(pending)}};
     if (!arc_) return state;
     state["t1"] = std::to_string(t1_.size());
     state["t2"] = std::to_string(t2_.size());
@@ -161,7 +160,8 @@ class OffloadManager {
       for (const auto& [key, entry] : entries_) evictable += Evictable(entry) ? 1 : 0;
       if (needed > evictable) return "none";
       const std::set<Key> safe(keys.begin(), keys.end());
-      if (!(arc_ ? EvictArc(needed, safe, evicted) : EvictLru(needed, safe, evicted))) return "none";
+      if (!(arc_ ? EvictArc(needed, safe, evicted) : EvictLru(needed, safe, evicted)))
+        return "none";
       for (const Key key : evicted) {
         freed_.push_back(entries_.at(key).slot);
         entries_.erase(key);
@@ -201,8 +201,7 @@ class OffloadManager {
     std::size_t at1 = 0, at2 = 0, from1 = 0;
     std::vector<bool> first;
     const auto next = [&](const std::deque<Key>& list, std::size_t& at) {
-      while (at < list.size() &&
-             (safe.count(list[at]) > 0 || !Evictable(entries_.at(list[at])))) {
+      while (at < list.size() && (safe.count(list[at]) > 0 || !Evictable(entries_.at(list[at])))) {
         ++at;
       }
       return at < list.size();
@@ -255,8 +254,8 @@ class OffloadManager {
 std::optional<std::vector<ReplayComparison>> ReplayOffload(const std::string& folder) {
   const std::optional<std::string> text = ReadFile(folder + "/offload/sequences.json");
   const Json sequences = Json::parse(text.value_or(""), nullptr, false);
-  Result<CsvTable> read = CsvTable::Read(
-      folder + "/offload/ops.csv", {"seq", "op", "kind", "keys", "result", "free", "target"});
+  Result<CsvTable> read = CsvTable::Read(folder + "/offload/ops.csv",
+                                         {"seq", "op", "kind", "keys", "result", "free", "target"});
   if (!sequences.is_array() || !read.ok()) return std::nullopt;
   std::map<std::int64_t, OffloadManager> managers;
   std::map<std::int64_t, std::string> differences;

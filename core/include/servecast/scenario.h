@@ -176,8 +176,8 @@ enum class KvCacheDType { kAuto, kFp8 };
 
 // vLLM's manager of KV groups. Auto: on, but for models with chunked attention.
 enum class HybridKvManager { kAuto, kOn, kOff };
-// Of layers with a state: one a request (none), one at the end of a block (align), one at the end of
-// each (all). Auto: align with prefix caching, none without.
+// Of layers with a state: one a request (none), one at the end of a block (align), one at the end
+// of each (all). Auto: align with prefix caching, none without.
 enum class MambaCacheMode { kAuto, kAll };
 
 // Who proposes draft tokens that the model verifies; vLLM's methods by vLLM's names.
@@ -256,7 +256,7 @@ struct EngineSpec {
   std::optional<std::int64_t> prefix_match_unit;  // tokens; none: whole blocks
   // A state behind a gap that a drafted or late step left is freed, too: vLLM since September 2026.
   bool frees_states_across_gaps = true;
-  KvOffloadSpec kv_offload;       // with prefix caching only
+  KvOffloadSpec kv_offload;  // with prefix caching only
   SpeculativeSpec speculative;
   // Who comes beyond is turned away: so many requests that are not over, the new one among them;
   // so many prompt tokens of requests without a first token, its own not among them.

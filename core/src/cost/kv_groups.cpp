@@ -146,9 +146,8 @@ void GroupCompressed(const KvRules& rules, KvGroups& made) {
 void GroupUnified(const KvRules& rules, KvGroups& made) {
   UnifyPages(made.layers, made.page_bytes);
   const std::vector<KvLayer>& layers = made.layers;
-  const std::vector<std::vector<std::int64_t>> buckets =
-      Buckets(layers.size(),
-              [&](std::size_t a, std::size_t b) { return SameSpec(layers[a], layers[b]); });
+  const std::vector<std::vector<std::int64_t>> buckets = Buckets(
+      layers.size(), [&](std::size_t a, std::size_t b) { return SameSpec(layers[a], layers[b]); });
   std::size_t least = layers.size(), most = 0;
   for (const auto& bucket : buckets) {
     least = std::min(least, bucket.size());
@@ -168,7 +167,9 @@ void GroupUnified(const KvRules& rules, KvGroups& made) {
 
 void Group(const KvRules& rules, KvGroups& made) {
   const std::vector<KvLayer>& layers = made.layers;
-  const auto all = [&](const auto& as_first) { return std::all_of(layers.begin(), layers.end(), as_first); };
+  const auto all = [&](const auto& as_first) {
+    return std::all_of(layers.begin(), layers.end(), as_first);
+  };
   const bool equal = all([&](const KvLayer& layer) { return SameSpec(layer, layers[0]); });
   const bool one_type = all([&](const KvLayer& layer) { return SameType(layer, layers[0]); });
   const bool compressed = !all([](const KvLayer& layer) { return layer.page_unit == 1; });

@@ -22,11 +22,11 @@ enum class KvKind : std::uint8_t { kFull, kSliding, kChunked, kState, kCross };
 // What one layer caches, or one of its caches, on one GPU.
 struct KvLayer {
   KvKind kind = KvKind::kFull;
-  std::int64_t token_bytes = 0;  // of an entry; of a state all of it
-  std::int64_t block_size = 16;  // tokens; before GroupLayers that is asked for, 0: KvRules'
-  std::int64_t window = 0;       // tokens that it looks back, or of a chunk
-  std::int64_t ratio = 1;        // tokens of an entry
-  std::int64_t page_unit = 1;    // bytes of which a page is a multiple
+  std::int64_t token_bytes = 0;    // of an entry; of a state all of it
+  std::int64_t block_size = 16;    // tokens; before GroupLayers that is asked for, 0: KvRules'
+  std::int64_t window = 0;         // tokens that it looks back, or of a chunk
+  std::int64_t ratio = 1;          // tokens of an entry
+  std::int64_t page_unit = 1;      // bytes of which a page is a multiple
   std::int64_t former_window = 0;  // of one that keeps every token after all (A5)
 };
 
@@ -43,9 +43,9 @@ struct KvRules {
   std::int64_t full_token_bytes = 0;
   bool latent = false;
   bool prefix_caching = true;
-  bool all_states = false;        // mode all is asked for, and the model can (A4)
-  std::int64_t state_chunk = 0;   // tokens that its kernels take at a time; 0: unknown
-  bool by_groups = true;          // the manager of groups is on (A5)
+  bool all_states = false;       // mode all is asked for, and the model can (A4)
+  std::int64_t state_chunk = 0;  // tokens that its kernels take at a time; 0: unknown
+  bool by_groups = true;         // the manager of groups is on (A5)
   std::int64_t max_model_len = 0;
   std::int64_t in_flight = 0;  // tokens of the steps in flight, at most (A9)
   std::int64_t encoder_tokens = 0;
@@ -81,8 +81,8 @@ struct KvGroup {
 
 struct KvGroups {
   std::vector<KvGroup> groups;
-  std::vector<KvLayer> layers;           // resolved: their block sizes
-  std::vector<std::int64_t> page_bytes;  // of a block, by layer
+  std::vector<KvLayer> layers;                         // resolved: their block sizes
+  std::vector<std::int64_t> page_bytes;                // of a block, by layer
   std::int64_t attention_block = 16, state_block = 0;  // A3, A4; 0: no state
   std::int64_t cache_block = 16, scheduler_block = 16, hash_block = 16;  // A12
 

@@ -65,7 +65,8 @@ LayerParameters ParametersOfList(const ModelSpec& m, std::int64_t tp) {
     };
     if (mlp == LayerMlp::kDense) {
       const bool experts = m.num_local_experts > 0 && m.dense_intermediate_size > 0;
-      p.split += matrices * hidden * width(experts ? m.dense_intermediate_size : m.intermediate_size);
+      p.split +=
+          matrices * hidden * width(experts ? m.dense_intermediate_size : m.intermediate_size);
     } else if (mlp == LayerMlp::kExperts) {
       p.split += matrices * hidden * D(m.shared_expert_intermediate_size);
       if (m.expert_hidden_size > 0) p.split += 2 * hidden * expert_width;
@@ -244,9 +245,9 @@ double ActivationsPerToken(const ModelSpec& m, std::int64_t tp) {
 bool Divides(const ModelSpec& m, std::int64_t tp) {
   const auto divided = [tp](std::int64_t count) { return count == 0 || count % tp == 0; };
   for (const LayerSpec& layer : m.layers) {
-    const bool kv = layer.num_key_value_heads >= tp ? layer.num_key_value_heads % tp == 0
-                                                    : layer.num_key_value_heads == 0 ||
-                                                          tp % layer.num_key_value_heads == 0;
+    const bool kv = layer.num_key_value_heads >= tp
+                        ? layer.num_key_value_heads % tp == 0
+                        : layer.num_key_value_heads == 0 || tp % layer.num_key_value_heads == 0;
     if (!kv || !divided(layer.num_attention_heads) || !divided(layer.state_heads) ||
         !divided(layer.inner_size)) {
       return false;
@@ -397,9 +398,8 @@ KvRules RulesOf(const Scenario& s, std::int64_t tp) {
   const LayerSpec own;  // by the model's own heads
   const LayerInput in = InputOf(m, own, tp, s.engine.kv_cache_dtype);
   rules.latent = Latent(m);
-  rules.full_token_bytes =
-      rules.latent ? (m.kv_lora_rank + m.qk_rope_head_dim) * in.kv_value_bytes
-                   : 2 * in.kv_heads_of_gpu() * m.head_dim * in.kv_value_bytes;
+  rules.full_token_bytes = rules.latent ? (m.kv_lora_rank + m.qk_rope_head_dim) * in.kv_value_bytes
+                                        : 2 * in.kv_heads_of_gpu() * m.head_dim * in.kv_value_bytes;
   rules.prefix_caching = s.engine.enable_prefix_caching;
   rules.all_states = s.engine.mamba_cache_mode == MambaCacheMode::kAll;
   for (const LayerSpec& layer : m.layers) {
@@ -436,8 +436,7 @@ KvGroups CountedGroups(const Scenario& s, std::int64_t tp) {
   if (s.engine.speculative.HasDrafter()) {
     const ModelSpec drafter = DrafterScenario(s).model;
     const KvLayer own = {
-        .token_bytes =
-            static_cast<std::int64_t>(KvBytes(drafter, s.engine.kv_cache_dtype, tp, 1)),
+        .token_bytes = static_cast<std::int64_t>(KvBytes(drafter, s.engine.kv_cache_dtype, tp, 1)),
         .block_size = s.engine.block_size};
     layers.insert(layers.end(), static_cast<std::size_t>(drafter.num_hidden_layers), own);
   }
@@ -645,8 +644,8 @@ std::optional<Issue> PlanMemory(const Scenario& s, std::int64_t tp, ModelCost& c
     const KvGroups& all = c.kv_plan->groups;
     const std::int64_t longest = all.Longest(c.usable_blocks, rules.max_model_len, rules);
     if (longest == 0) return HoldsNoRequest(s, c, all.Planned(1, rules));
-    c.kv_tokens = static_cast<std::int64_t>(D(c.pool_blocks) / D(all.Planned(longest, rules)) *
-                                            D(longest));
+    c.kv_tokens =
+        static_cast<std::int64_t>(D(c.pool_blocks) / D(all.Planned(longest, rules)) * D(longest));
   }
   return std::nullopt;
 }
@@ -683,7 +682,7 @@ bool NeedsKvGroups(const Scenario& s) {
   const ModelSpec& m = s.model;
   if (!HasLayerKinds(m)) return false;
   const bool on = GroupsOn(s);
-  if (m.layers.empty()) return on && !Latent(m);  // windows
+  if (m.layers.empty()) return on && !Latent(m);                              // windows
   if (s.engine.hybrid_kv_cache_manager == HybridKvManager::kOn) return true;  // of one group, too
   return std::any_of(m.layers.begin(), m.layers.end(), [&](const LayerSpec& layer) {
     const std::vector<KvLayer> caches =
@@ -821,9 +820,8 @@ void AddMixers(const Scenario& s, ModelCost& c) {
     }
     c.attention_flops_per_pair += w.index_pair_flops;  // an indexer sees all keys
     c.decode_flops_per_pair += w.index_pair_flops;
-    const auto same = std::find_if(c.mixers.begin(), c.mixers.end(), [&](const LayerWork& other) {
-      return AlikeInReach(other, w);
-    });
+    const auto same = std::find_if(c.mixers.begin(), c.mixers.end(),
+                                   [&](const LayerWork& other) { return AlikeInReach(other, w); });
     if (same == c.mixers.end()) {
       c.mixers.push_back(w);
       continue;
@@ -867,10 +865,9 @@ ModelCost WorkOf(const Scenario& s) {
   }
   c.expert_type = ComputedIn(ExpertQuantization(m), s.hardware);
   if (ExpertQuantization(m) == Quantization::kNone) c.expert_type = PlainType(m);
-  c.dense_type = m.quantization == Quantization::kMxfp4 ? MatrixType::k16
-                 : m.expert_quantization == Quantization::kNone
-                     ? c.expert_type
-                 : m.quantization == Quantization::kNone ? PlainType(m)
+  c.dense_type = m.quantization == Quantization::kMxfp4         ? MatrixType::k16
+                 : m.expert_quantization == Quantization::kNone ? c.expert_type
+                 : m.quantization == Quantization::kNone        ? PlainType(m)
                                                          : ComputedIn(m.quantization, s.hardware);
   const double lm_head = D(m.vocab_size * m.hidden_size) / group;
   c.lm_head_bytes = lm_head * bytes;

@@ -444,7 +444,7 @@ std::optional<std::string> MixedWeights(const Json& quantized) {
     const std::string algorithm = TextIn(layer, "quant_algo");
     const char* type = algorithm.find("NVFP4") != std::string::npos ? "nvfp4"
                        : algorithm.find("FP8") != std::string::npos ? "fp8"
-                                                                     : nullptr;
+                                                                    : nullptr;
     if (type == nullptr || (found && *found != type)) return std::nullopt;
     found = type;
   }

@@ -40,9 +40,7 @@ class Members {
     const Json* member = Find(key);
     return member != nullptr && member->is_string() ? member->get<std::string>() : "";
   }
-  std::int64_t Layers() const {
-    return std::min(Number("num_hidden_layers"), kMostLayers);
-  }
+  std::int64_t Layers() const { return std::min(Number("num_hidden_layers"), kMostLayers); }
 
  private:
   const Json& config_;
@@ -269,10 +267,10 @@ struct Reader {
   std::string (*write)(const Members& members, Json& model);
 };
 constexpr std::array kReaders = {
-    Reader{"qwen3_next", GatedDelta},          Reader{"qwen3_5_text", GatedDelta},
-    Reader{"qwen3_5_moe_text", GatedDelta},    Reader{"deepseek_v32", SparseLatent},
-    Reader{"glm_moe_dsa", SparseLatent},       Reader{"deepseek_v4", Compressed},
-    Reader{"gemma4_text", Gemma4},             Reader{"nemotron_h", NemotronH},
+    Reader{"qwen3_next", GatedDelta},       Reader{"qwen3_5_text", GatedDelta},
+    Reader{"qwen3_5_moe_text", GatedDelta}, Reader{"deepseek_v32", SparseLatent},
+    Reader{"glm_moe_dsa", SparseLatent},    Reader{"deepseek_v4", Compressed},
+    Reader{"gemma4_text", Gemma4},          Reader{"nemotron_h", NemotronH},
     Reader{"nemotron-nas", Pruned},
 };
 

@@ -327,18 +327,21 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   f.Add({.name = "async_scheduling",
          .help = "form the next batch while the current one runs, before its tokens are known"},
         &EngineSpec::async_scheduling);
-  f.Enum({.name = "hybrid_kv_cache_manager",
-          .help = "KV cache in groups of layers of one kind, for models with several kinds: auto is "
-                  "on, but off for chunked attention; off: layers with a window keep every token"},
-         &EngineSpec::hybrid_kv_cache_manager, {"auto", "on", "off"});
-  f.Enum({.name = "mamba_cache_mode",
-          .help = "states kept by layers that have one: auto is align with prefix caching, else one "
-                  "a request; all: one at the end of each block"},
-         &EngineSpec::mamba_cache_mode, {"auto", "all"});
-  f.Add({.name = "frees_states_across_gaps",
-         .help = "all states behind the latest are freed; false: the search stops at the first gap, "
-                 "as in vLLM before September 2026"},
-        &EngineSpec::frees_states_across_gaps);
+  f.Enum(
+      {.name = "hybrid_kv_cache_manager",
+       .help = "KV cache in groups of layers of one kind, for models with several kinds: auto is "
+               "on, but off for chunked attention; off: layers with a window keep every token"},
+      &EngineSpec::hybrid_kv_cache_manager, {"auto", "on", "off"});
+  f.Enum(
+      {.name = "mamba_cache_mode",
+       .help = "states kept by layers that have one: auto is align with prefix caching, else one "
+               "a request; all: one at the end of each block"},
+      &EngineSpec::mamba_cache_mode, {"auto", "all"});
+  f.Add(
+      {.name = "frees_states_across_gaps",
+       .help = "all states behind the latest are freed; false: the search stops at the first gap, "
+               "as in vLLM before September 2026"},
+      &EngineSpec::frees_states_across_gaps);
   f.Add({.name = "max_num_queued_reqs",
          .unit = "requests",
          .min = 1,

@@ -270,9 +270,9 @@ void CheckLayers(const ModelSpec& model, Issues& issues) {
     const LayerSpec& layer = model.layers[i];
     const LayerInput input{model, layer};
     if (const std::string missing = FindLayerKind(layer.kind).lacks(input); !missing.empty()) {
-      issues.push_back({Format("/model/layers/{}", i),
-                        Format("found 0 as {}, allowed from 1 up with kind \"{}\"", missing,
-                               layer.kind)});
+      issues.push_back(
+          {Format("/model/layers/{}", i),
+           Format("found 0 as {}, allowed from 1 up with kind \"{}\"", missing, layer.kind)});
     }
     const bool experts = layer.mlp == LayerMlp::kExperts && model.num_local_experts == 0;
     if (experts) {

@@ -248,13 +248,12 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   }
   if (r.kv_peak_usage >= kNearlyFull && !scenario.engine.num_gpu_blocks_override &&
       !IsBlis(scenario.engine.compat)) {
-    add(
-        Format("KV memory was {} full at its peak. Its size is estimated, {}, so whether requests "
-               "wait for it or are preempted is uncertain.",
-               Percent(r.kv_peak_usage),
-               HasLayerKinds(scenario.model)
-                   ? "by vLLM's own groups of layers, from a memory that is"
-                   : "typically within 1 to 5 % of what vLLM logs"));
+    add(Format(
+        "KV memory was {} full at its peak. Its size is estimated, {}, so whether requests "
+        "wait for it or are preempted is uncertain.",
+        Percent(r.kv_peak_usage),
+        HasLayerKinds(scenario.model) ? "by vLLM's own groups of layers, from a memory that is"
+                                      : "typically within 1 to 5 % of what vLLM logs"));
   }
   const std::string& backend = r.latency_model.backend;
   for (const std::string& warning : r.latency_model.evidence.warnings) add(warning);

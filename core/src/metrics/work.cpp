@@ -49,11 +49,10 @@ PeakUse UseOf(const Work& work, std::int64_t output_tokens, double seconds, cons
   const double peak = 1e12 * seconds;
   const double unit = number(kStepUnit);
   const double expert = cost.experts > 0 ? cost.expert_bytes * share / number(cost.experts) : 0;
-  const double bytes =
-      number(work.steps) / unit * cost.dense_bytes +
-      number(work.steps - work.without_head) / unit * cost.lm_head_bytes +
-      number(work.experts) / unit * expert +
-      number(work.decode_keys + work.prefill_keys) * BytesOfKey(cost);
+  const double bytes = number(work.steps) / unit * cost.dense_bytes +
+                       number(work.steps - work.without_head) / unit * cost.lm_head_bytes +
+                       number(work.experts) / unit * expert +
+                       number(work.decode_keys + work.prefill_keys) * BytesOfKey(cost);
   return {flops / (PeakTflops(hardware, cost.dense_type) * peak) +
               expert_flops / (PeakTflops(hardware, cost.expert_type) * peak),
           bytes / (hardware.memory_bandwidth_gb_s * 1e9 * seconds)};

@@ -292,8 +292,9 @@ class Analytic final : public LatencyModel {
     const double mean = context + (queries + 1) / 2, all = context + queries;
     const double seen = Seen(w, mean) * queries * sequences;
     // Several queries of one read a key once, unless each chooses its own.
-    const double reads = w.chosen > 0 ? std::min(seen, all * sequences)
-                                      : (Seen(w, all) + (w.reach > 0 ? queries - 1 : 0)) * sequences;
+    const double reads = w.chosen > 0
+                             ? std::min(seen, all * sequences)
+                             : (Seen(w, all) + (w.reach > 0 ? queries - 1 : 0)) * sequences;
     parts.Add(seen * pair_flops * attention_flop_ns_, reads * w.key_bytes * kv_byte_ns_);
     if (w.index_pair_flops > 0) {
       parts.Add(mean * queries * sequences * w.index_pair_flops * attention_flop_ns_,
@@ -418,9 +419,9 @@ std::unique_ptr<LatencyModel> Make(const Scenario& s, const ModelCost& cost) {
 LatencyLabel Label(const Scenario& s) {
   LatencyLabel label = {
       "analytic", "datasheet",
-          "Physics bound from the data sheet of " + s.hardware.name + ", scaled to " +
-              ShortNumber(100 * s.hardware.compute_efficiency) + " % of its peak arithmetic and " +
-              ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
+      "Physics bound from the data sheet of " + s.hardware.name + ", scaled to " +
+          ShortNumber(100 * s.hardware.compute_efficiency) + " % of its peak arithmetic and " +
+          ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
       KnownError(s, "analytic"), EvidenceOf(s, "analytic")};
   std::string kinds;
   for (const LayerSpec& layer : s.model.layers) {
@@ -430,9 +431,10 @@ LatencyLabel Label(const Scenario& s) {
   }
   if (kinds.empty()) return label;
   label.evidence.of = std::max(label.evidence.of, EvidenceClass::kUntested);
-  label.evidence.sentence += " No server with layers of the kind " + kinds +
-                             " was compared: their times are bytes and arithmetic alone, and may be "
-                             "off by half.";
+  label.evidence.sentence +=
+      " No server with layers of the kind " + kinds +
+      " was compared: their times are bytes and arithmetic alone, and may be "
+      "off by half.";
   return label;
 }
 
@@ -444,8 +446,9 @@ const LatencyEntry kEntry = {
     .help = "Physics: work over data-sheet peaks at measured efficiencies, plus host time",
     .make = Make,
     .label = Label,
-    .has = kModelForms | Features{Feature::kLayerKinds, Feature::kDrafts, Feature::kAdapters, Feature::kExpertReplicas,
-                                  Feature::kExpertParallel, Feature::kFloat32},
+    .has = kModelForms | Features{Feature::kLayerKinds, Feature::kDrafts, Feature::kAdapters,
+                                  Feature::kExpertReplicas, Feature::kExpertParallel,
+                                  Feature::kFloat32},
 };
 
 }  // namespace servecast::latency_analytic

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <span>
 
-#include "serving/cluster/router.h"
 #include "cost/layers/layer_kind.h"
+#include "serving/cluster/router.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 

@@ -12,7 +12,8 @@ constexpr std::int64_t kPageUnit = 576, kWindowBlock = 64, kRotated = 64, kOverl
 // Values of 8 bits, the rotated ones of 16, eight bytes of scales.
 std::int64_t EntryBytes(const LayerInput& in) { return in.head_dim() + kRotated + 8; }
 
-// Keys and scores of the tokens that the next entry is made of, with ratio 4 of the one before, too.
+// Keys and scores of the tokens that the next entry is made of, with ratio 4 of the one before,
+// too.
 std::int64_t StateBytes(std::int64_t width, std::int64_t ratio) {
   return 2 * (ratio == kOverlapRatio ? 2 : 1) * width * 4;
 }
@@ -35,8 +36,7 @@ std::vector<KvLayer> Caches(const LayerInput& in) {
                           .page_unit = kPageUnit};
   if (ratio == 0) return {window};
   const auto entries = [&](std::int64_t bytes) {
-    return KvLayer{
-        .token_bytes = bytes, .block_size = 0, .ratio = ratio, .page_unit = kPageUnit};
+    return KvLayer{.token_bytes = bytes, .block_size = 0, .ratio = ratio, .page_unit = kPageUnit};
   };
   std::vector<KvLayer> all;
   if (ratio == kOverlapRatio) {
@@ -98,8 +98,9 @@ LayerWork Work(const LayerInput& in) {
 extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "compressed",
-    .help = "attention to the last `window` tokens and to entries for compress_ratio tokens each "
-            "(CSA, HCA)",
+    .help =
+        "attention to the last `window` tokens and to entries for compress_ratio tokens each "
+        "(CSA, HCA)",
     .lacks = Lacks,
     .caches = Caches,
     .work = Work,

@@ -1,5 +1,5 @@
-// Gated delta net (Yang et al. 2024, arXiv:2412.06464; Qwen3-Next, transformers, modeling_qwen3_next.py):
-// a matrix of state_key_dim x state_value_dim for each of state_heads.
+// Gated delta net (Yang et al. 2024, arXiv:2412.06464; Qwen3-Next, transformers,
+// modeling_qwen3_next.py): a matrix of state_key_dim x state_value_dim for each of state_heads.
 #include "cost/layers/layer_kind.h"
 
 namespace servecast::layer_gated_delta {

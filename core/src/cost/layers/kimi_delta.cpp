@@ -1,5 +1,5 @@
-// Kimi delta attention (Kimi Linear, arXiv:2510.26692; moonshotai/Kimi-Linear-48B-A3B, modeling_kimi.py):
-// a gated delta net whose decay is by channel; its state is in 32 bits.
+// Kimi delta attention (Kimi Linear, arXiv:2510.26692; moonshotai/Kimi-Linear-48B-A3B,
+// modeling_kimi.py): a gated delta net whose decay is by channel; its state is in 32 bits.
 #include "cost/layers/layer_kind.h"
 
 namespace servecast::layer_kimi_delta {
@@ -31,8 +31,7 @@ LayerWork Work(const LayerInput& in) {
   w.whole = 2 * hidden * dim;
   w.plain = 3 * width * d(l.conv_kernel) + width + d(l.state_heads) + dim;
   w.state_bytes = 2 * d(StateBytes(in));
-  w.token_flops =
-      (7 * width * dim + 6 * width * d(l.conv_kernel)) / d(in.tensor_parallel);
+  w.token_flops = (7 * width * dim + 6 * width * d(l.conv_kernel)) / d(in.tensor_parallel);
   return w;
 }
 

@@ -12,9 +12,8 @@ std::int64_t StateBytes(const LayerInput& in) {
 
 std::string Lacks(const LayerInput& in) {
   const LayerSpec& l = in.layer;
-  const NamedSize sizes[] = {{"inner_size", l.inner_size},
-                             {"state_size", l.state_size},
-                             {"conv_kernel", l.conv_kernel}};
+  const NamedSize sizes[] = {
+      {"inner_size", l.inner_size}, {"state_size", l.state_size}, {"conv_kernel", l.conv_kernel}};
   return FirstZero(sizes);
 }
 

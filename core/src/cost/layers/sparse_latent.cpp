@@ -1,5 +1,6 @@
-// DeepSeek sparse attention (DSA; DeepSeek-V3.2-Exp, deepseek-ai/DeepSeek-V3.2-Exp, inference/model.py):
-// an indexer with keys of its own scores all tokens, and latent attention sees the best of them.
+// DeepSeek sparse attention (DSA; DeepSeek-V3.2-Exp, deepseek-ai/DeepSeek-V3.2-Exp,
+// inference/model.py): an indexer with keys of its own scores all tokens, and latent attention sees
+// the best of them.
 #include "cost/layers/latent.h"
 
 namespace servecast::layer_sparse_latent {

@@ -18,7 +18,10 @@ GroupedKv::GroupedKv(const KvPlan& plan, const Options& options, const RequestTa
       });
       const auto c = static_cast<std::size_t>(same - classes_.begin());
       if (same == classes_.end()) {
-        classes_.push_back({{}, group.kind, group.block_size, group.window,
+        classes_.push_back({{},
+                            group.kind,
+                            group.block_size,
+                            group.window,
                             CeilDiv(group.window - 1, group.block_size)});
       }
       class_of_[g] = {c, classes_[c].groups.size()};
@@ -110,9 +113,8 @@ void GroupedKv::Free(const std::vector<BlockId>& blocks) {
 
 // Of a request's first `tokens` tokens in a group: equal for equal content, never 0.
 GroupedKv::Key GroupedKv::KeyOf(RequestId request, std::int64_t tokens, std::size_t group) const {
-  std::int32_t segment = requests_.content.empty()
-                             ? request
-                             : requests_.content[static_cast<std::size_t>(request)];
+  std::int32_t segment =
+      requests_.content.empty() ? request : requests_.content[static_cast<std::size_t>(request)];
   while (!requests_.segments.empty()) {
     const ContentSegment& content = requests_.segments[static_cast<std::size_t>(segment)];
     if (content.parent < 0 || tokens > content.shared_tokens) break;
@@ -125,9 +127,8 @@ GroupedKv::Key GroupedKv::KeyOf(RequestId request, std::int64_t tokens, std::siz
 // Whether a request may find something: of others, or what it left when it was preempted.
 bool GroupedKv::Asked(RequestId request) const {
   if (again_[static_cast<std::size_t>(request)]) return true;
-  const std::int32_t segment = requests_.content.empty()
-                                   ? request
-                                   : requests_.content[static_cast<std::size_t>(request)];
+  const std::int32_t segment =
+      requests_.content.empty() ? request : requests_.content[static_cast<std::size_t>(request)];
   if (shared_[static_cast<std::size_t>(segment)]) return true;
   return !requests_.segments.empty() &&
          requests_.segments[static_cast<std::size_t>(segment)].parent >= 0;
@@ -217,8 +218,7 @@ void GroupedKv::SearchWindow(const Class& c, RequestId request, std::int64_t mos
 
 void GroupedKv::SearchChunk(const Class& c, RequestId request, std::int64_t length, Found& found) {
   found.positions = length / c.window * c.window / c.block_size;  // given up without looking
-  while (found.positions < length / c.block_size &&
-         FindAll(c, request, found.positions, found)) {
+  while (found.positions < length / c.block_size && FindAll(c, request, found.positions, found)) {
     ++found.positions;
   }
 }
@@ -478,7 +478,7 @@ std::int64_t GroupedKv::NextChange(std::int64_t computed, std::int64_t in_flight
   for (std::size_t g = 0; g < groups(); ++g) {
     const KvGroup& group = GroupAt(g);
     const std::int64_t b = group.block_size;
-    at(0, b);                                  // takes a block
+    at(0, b);                                    // takes a block
     if (prefix_caching()) at(in_flight - 1, b);  // registers one
     if (group.kind == KvKind::kSliding) at(in_flight + group.window - 1, b);
     if (group.kind == KvKind::kChunked) at(in_flight, group.window);
@@ -488,9 +488,8 @@ std::int64_t GroupedKv::NextChange(std::int64_t computed, std::int64_t in_flight
 }
 
 std::int64_t GroupedKv::Held(const Table::OfGroup& group) {
-  return static_cast<std::int64_t>(
-      std::count_if(group.blocks.begin(), group.blocks.end(),
-                    [](BlockId id) { return id != kNone; }));
+  return static_cast<std::int64_t>(std::count_if(group.blocks.begin(), group.blocks.end(),
+                                                 [](BlockId id) { return id != kNone; }));
 }
 
 }  // namespace servecast

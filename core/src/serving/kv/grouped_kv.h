@@ -24,8 +24,8 @@ class GroupedKv {
  public:
   struct Options {
     std::int64_t usable_blocks = 0;
-    bool contentless_first = true;   // freed blocks without content go to the front
-    bool frees_across_gaps = true;   // B3: else the search stops at the first gap
+    bool contentless_first = true;  // freed blocks without content go to the front
+    bool frees_across_gaps = true;  // B3: else the search stops at the first gap
   };
 
   // Both outlive it; of the requests only content and segments are read.
@@ -37,9 +37,9 @@ class GroupedKv {
   // Of a request that is admitted, by group.
   struct Table {
     struct OfGroup {
-      std::vector<BlockId> blocks;     // by position; kNone: given up
-      std::int64_t registered = 0;     // positions that were looked at by Register
-      std::int64_t last_state = -1;    // B12: the position that was the last before
+      std::vector<BlockId> blocks;   // by position; kNone: given up
+      std::int64_t registered = 0;   // positions that were looked at by Register
+      std::int64_t last_state = -1;  // B12: the position that was the last before
     };
     std::vector<OfGroup> groups;
   };
@@ -91,7 +91,7 @@ class GroupedKv {
     BlockId copy = kNone;                   // the next of the same content
     Key key = 0;                            // 0: no content, or none that can be asked for
     bool content = false;
-    std::int64_t registered_in = -1;        // a call
+    std::int64_t registered_in = -1;  // a call
   };
   // Groups of equal specs, which a look-up asks together.
   struct Class {
@@ -139,17 +139,17 @@ class GroupedKv {
   const KvPlan& plan_;
   Options options_;
   const RequestTable& requests_;
-  std::vector<Class> classes_;             // full attention first
+  std::vector<Class> classes_;                                 // full attention first
   std::vector<std::pair<std::size_t, std::size_t>> class_of_;  // by group: class, place in it
-  std::int64_t alignment_ = 16;            // of hits
-  std::int64_t rounding_ = 1;              // of registrations
-  std::vector<bool> shared_;               // segment: others may ask for it
-  std::vector<bool> again_;                // request: it was preempted
-  std::vector<Block> blocks_;              // the last: ends of the free list
+  std::int64_t alignment_ = 16;                                // of hits
+  std::int64_t rounding_ = 1;                                  // of registrations
+  std::vector<bool> shared_;                                   // segment: others may ask for it
+  std::vector<bool> again_;                                    // request: it was preempted
+  std::vector<Block> blocks_;                                  // the last: ends of the free list
   std::unordered_map<Key, BlockId> named_;
   std::int64_t free_ = 0, evicted_ = 0, call_ = 0;
   Hit hit_;
-  std::vector<Found> found_;               // by class, of the last LookUp
+  std::vector<Found> found_;  // by class, of the last LookUp
   std::vector<BlockId> scratch_;
 };
 

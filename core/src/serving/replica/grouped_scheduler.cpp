@@ -179,8 +179,10 @@ void GroupedScheduler::Preempt(std::size_t at, StepPlan& plan) {
   Setbacks& s = in_.results.SetbacksOf(r);
   s.preempted_at = start;
   s.last_step = slot.last_step;
-  if (slot.computed >= slot.known) {  // it decoded
-    in_.results.interference[r] += interference_ - slot.interference_before;
+  if (slot.sampling) {
+    if (slot.known + slot.placeholders < slot.most) {  // else it was counted
+      in_.results.interference[r] += interference_ - slot.interference_before;
+    }
   } else if (slot.known > slot.prompt) {
     s.recompute += start - slot.admitted;
   }
@@ -250,6 +252,7 @@ GroupedScheduler::SlotId GroupedScheduler::Seat(RequestId request) {
   slot.known = Known(request);
   slot.placeholders = slot.in_flight = 0;
   slot.quiet_lag = -1;
+  slot.sampling = false;
   slot.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;
   slot.last_step = -1;
   running_.push_back(id);
@@ -298,7 +301,8 @@ void GroupedScheduler::Fill(StepPlan& plan) {
         Setbacks& s = in_.results.SetbacksOf(r);
         s.preempted += start - s.preempted_at;
         if (slot.known == slot.prompt) s.preempted_to_first = s.preempted;
-        if (s.last_step >= 0) in_.recorder.StepDelay(start, std::max<TimeNs>(0, start - s.last_step), 1);
+        if (s.last_step >= 0)
+          in_.recorder.StepDelay(start, std::max<TimeNs>(0, start - s.last_step), 1);
       }
     }
     if (slot.chunk == 1 && slot.decodes()) {
@@ -334,6 +338,11 @@ void GroupedScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interfe
         }
       }
       ++slot.placeholders;
+      slot.sampling = true;
+      if (slot.known + slot.placeholders == slot.most) {
+        in_.results.interference[static_cast<std::size_t>(slot.request)] +=
+            interference_ - slot.interference_before;
+      }
     }
     slot.kind = MemberKind::kContinued;
     slot.last_step = step.end;
@@ -402,8 +411,6 @@ void GroupedScheduler::Finish(SlotId id, Step& step) {
   Slot& slot = At(id);
   head_waits_ = BlockedBy::kNothing;
   const RequestId request = slot.request;
-  in_.results.interference[static_cast<std::size_t>(request)] +=
-      interference_ - slot.interference_before;
   kv_.Release(slot.table, request, false);
   running_.erase(std::find(running_.begin(), running_.end(), id));
   Unseat(id);

@@ -62,6 +62,8 @@ class GroupedScheduler final : public Scheduler {
     std::int64_t quiet_until = 0, quiet_lag = -1;
     GroupedKv::Table table;
     MemberKind kind = MemberKind::kNew;
+    bool sampling =
+        false;  // it has had a token since it was admitted, or will from a step in flight
     TimeNs admitted = 0, last_step = -1, interference_before = 0;
 
     bool decodes() const { return computed >= prompt && computed >= known + placeholders - 1; }
@@ -116,8 +118,8 @@ class GroupedScheduler final : public Scheduler {
   WaitQueue queue_;
   std::vector<Slot> slots_;
   std::vector<SlotId> free_slots_;
-  std::vector<SlotId> running_;  // in order of admission
-  std::vector<SlotId> members_;  // of the step that is being formed, as scheduled
+  std::vector<SlotId> running_;               // in order of admission
+  std::vector<SlotId> members_;               // of the step that is being formed, as scheduled
   std::vector<std::vector<Output>> outputs_;  // by a step's place
   std::vector<std::int32_t>& slot_of_;        // by request, with time-outs
   std::int64_t left_ = 0;                     // of the budget, in this call

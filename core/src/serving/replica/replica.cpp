@@ -52,10 +52,9 @@ std::int64_t EffectiveMaxModelLen(const EngineSpec& engine, std::int64_t model_m
                                   std::int64_t usable_blocks, const KvWindows& windows,
                                   const KvPlan* kv_plan) {
   const std::int64_t blocks = windows.any() ? windows.MostPositions(usable_blocks) : usable_blocks;
-  std::int64_t length =
-      kv_plan != nullptr
-          ? kv_plan->groups.Longest(usable_blocks, model_max_len, kv_plan->rules)
-          : std::min(model_max_len, blocks * engine.block_size);
+  std::int64_t length = kv_plan != nullptr
+                            ? kv_plan->groups.Longest(usable_blocks, model_max_len, kv_plan->rules)
+                            : std::min(model_max_len, blocks * engine.block_size);
   if (engine.max_model_len) length = std::min(length, *engine.max_model_len);
   if (!engine.enable_chunked_prefill) length = std::min(length, TokenBudget(engine) + 1);
   return length;
