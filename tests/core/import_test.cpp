@@ -617,7 +617,8 @@ TEST(Import, AModelThatIsNoPreset_IsLeftForItsConfig) {
 TEST(Import, AnUnknownGpu_IsNotReplacedByAnother) {
   const Imported imported = Import("GPU 0: NVIDIA GeForce RTX 3090 Ti (UUID: GPU-1)\n");
   EXPECT_FALSE(JsonOf(imported.document).contains("hardware"));
-  EXPECT_TRUE(Says(imported, "no preset is the GPU NVIDIA GeForce RTX 3090 Ti")) << Listed(imported);
+  EXPECT_TRUE(Says(imported, "no preset is the GPU NVIDIA GeForce RTX 3090 Ti"))
+      << Listed(imported);
 }
 
 TEST(Import, DefaultsOfAServer_FollowItsGpu) {
