@@ -102,15 +102,25 @@ std::string_view WithoutOwner(std::string_view name) {
   return two == std::string_view::npos ? name : name.substr(two + 2);
 }
 
+// "Llama-3_3" -> "Llama-3.3".
+std::string WithPoints(std::string_view name) {
+  std::string out(name);
+  for (std::size_t i = 1; i + 1 < out.size(); ++i) {
+    if (out[i] == '_' && IsDigit(out[i - 1]) && IsDigit(out[i + 1])) out[i] = '.';
+  }
+  return out;
+}
+
 // "llama3.18b" of "meta-llama/Llama-3.1-8B-Instruct".
 std::string ModelWord(std::string_view name) {
-  Words words = WordsOf(WithoutOwner(name));
+  Words words = WordsOf(WithPoints(WithoutOwner(name)));
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "v2" && FindWeightWord(words[i - 1]) != nullptr) words[i] = words[i - 1];
   }
   words.erase(std::remove_if(words.begin(), words.end(), IsVariant), words.end());
-  // "Qwen_Qwen3-32B": an owner before the family.
-  if (words.size() > 1 && words[1].size() > words[0].size() && words[1].find(words[0]) == 0) {
+  // "Qwen_Qwen3-32B", "NVIDIA-Nemotron-3": an owner before the family.
+  if (words.size() > 1 && (words[0] == "nvidia" ||
+                           (words[1].size() > words[0].size() && words[1].find(words[0]) == 0))) {
     words.erase(words.begin());
   }
   // The first release, where there is no other of the name.
@@ -122,7 +132,7 @@ std::string ModelWord(std::string_view name) {
 struct ModelAlias {
   std::string_view word, preset;
 };
-constexpr std::array<ModelAlias, 20> kModelAliases = {{
+constexpr std::array<ModelAlias, 21> kModelAliases = {{
     {"mistralnemo", "mistral-nemo-12b"},
     {"mistrallarge", "mistral-large"},
     {"llama4scout", "llama-4-scout-17b-16e"},
@@ -130,6 +140,7 @@ constexpr std::array<ModelAlias, 20> kModelAliases = {{
     {"deepseekr1", "deepseek-v3"},
     {"deepseekv3.1", "deepseek-v3"},
     {"kimik2.5", "kimi-k2"},
+    {"llama3.3nemotronsuper49bv1", "llama-3.3-nemotron-super-49b"},
     {"deepseekr1distillllama8b", "llama-3.1-8b"},
     {"deepseekr1distillllama70b", "llama-3.3-70b"},
     {"deepseekr1distillqwen14b", "qwen2.5-14b"},
@@ -366,8 +377,8 @@ EngineName EnginePresetOf(std::string_view engine, std::string_view version) {
   for (const std::string_view id : PresetIds("engines")) {
     const Words words = WordsOf(id);
     if (words[0] != wanted) continue;
-    // Runs of TensorRT-LLM were compared with the preset trtllm, which has vLLM's rules: those by its
-    // own are not it until they are compared, too.
+    // Runs of TensorRT-LLM were compared with the preset trtllm, which has vLLM's rules: those by
+    // its own are not it until they are compared, too.
     if (words[0] == "trtllm" && words.size() > 1) continue;
     if (words.size() == 1) any = id;
     if (words.size() != 2) continue;
