@@ -233,11 +233,12 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
     Json document = Spelled();
     // A choice under which the member means nothing.
     const Json value = field["when"]["values"][0];
-    const char* other = choice.back() == "backend"       ? "analytic"
-                        : choice.back() == "metric"      ? (value == "ttft" ? "attainment" : "ttft")
-                        : choice.back() == "priority"    ? "class"
-                        : choice.back() == "order"       ? "fcfs"
-                        : choice.back() == "policy"      ? (value == "sglang" ? "vllm" : "random")
+    const char* other = choice.back() == "backend"    ? "analytic"
+                        : choice.back() == "metric"   ? (value == "ttft" ? "attainment" : "ttft")
+                        : choice.back() == "priority" ? "class"
+                        : choice.back() == "order"    ? "fcfs"
+                        : choice.back() == "policy"
+                            ? (value == "sglang" || value == "trtllm" ? "vllm" : "random")
                         : choice.back() == "cuda_graphs" ? "implied"
                         : choice.back() == "method"      ? "none"
                         : choice.back() == "profile"     ? "flat"
