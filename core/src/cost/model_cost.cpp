@@ -263,7 +263,7 @@ ModelSpec PartOf(const ModelSpec& m, std::int64_t first, std::int64_t count) {
   ModelSpec part = m;
   if (!m.layers.empty()) {
     const std::vector<LayerSpec> all = LayersOf(m);
-    part.layers.assign(all.begin() + first, all.begin() + first + count);
+    part.layers.assign(all.data() + first, all.data() + first + count);
   }
   part.num_hidden_layers = count;
   part.num_dense_layers = std::clamp<std::int64_t>(m.num_dense_layers - first, 0, count);

@@ -208,7 +208,7 @@ void GroupedKv::SearchWindow(const Class& c, RequestId request, std::int64_t mos
     if (++run < c.run) continue;
     found.positions = i + run;
     for (std::vector<BlockId>& blocks : found.blocks) {
-      std::fill(blocks.begin(), blocks.begin() + i, kNone);
+      std::fill_n(blocks.begin(), i, kNone);
     }
     return;
   }
