@@ -4,9 +4,15 @@ import type { Report } from 'servecast';
 type Target = Report['slo'][number];
 export type Side = 'meets' | 'near' | 'misses';
 
-/** On which side of its limit the interval of a target lies; null: nothing is known of it. */
+/** Of the probability that a target is met: as the engine's Sureness has it (core/include/servecast/error_band.h). */
+const sureness = { meets: 0.9, misses: 0.1 };
+
+/** On which side of its limit a target lies, by the probability of its band or else by its interval; null: nothing is
+    known of it. */
 export function sideOf(target: Target): Side | null {
-  const { low, high } = target;
+  const { band, low, high } = target;
+  if (band)
+    return band.probability >= sureness.meets ? 'meets' : band.probability <= sureness.misses ? 'misses' : 'near';
   if (target.metric === 'attainment') {
     const { share, limit_share: limit = 1 } = target;
     if (share === null || share === undefined) return null;
