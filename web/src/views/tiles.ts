@@ -132,7 +132,7 @@ function marginWords(target: Latency, side: Side | null): string {
   const { value_ms: value, limit_ms: limit, unserved_share: unserved, band } = target;
   if (unserved > 1 - target.percentile / 100) return `${formatPercent(unserved)} got no answer`;
   if (value === null) return 'no value';
-  if (side === 'near') return band ? `met with ${formatPercent(band.probability)}` : 'too close to call';
+  if (side === 'near') return band ? `met with ${Math.round(100 * band.probability)}\u202f%` : 'too close to call';
   return marginText(value / limit);
 }
 
