@@ -74,7 +74,8 @@ for (const [name, document] of Object.entries(documents)) {
   });
 }
 
-for (const [name, document] of Object.entries(documents)) {
+// Requests are drawn in slices where they are many.
+for (const [name, document] of Object.entries({ ...documents, many: at(48, { workload: { requests: 25_000 } }) })) {
   test(`Band_${name}_IsTheCommands`, () => {
     const native = command('run', document);
     const banded = finished(document, 'Band', (run) => JSON.parse(run.summary()), whole);

@@ -11,19 +11,24 @@ const sureness = { meets: 0.9, misses: 0.1 };
     known of it. */
 export function sideOf(target: Target): Side | null {
   const { band, low, high } = target;
-  if (band)
-    return band.probability >= sureness.meets ? 'meets' : band.probability <= sureness.misses ? 'misses' : 'near';
+  const isLost = target.unbounded || target.unserved_share > 1 - target.percentile / 100;
+  if (target.metric !== 'attainment' && isLost) return 'misses';
+  if (band) return sideBy(band.probability);
   if (target.metric === 'attainment') {
     const { share, limit_share: limit = 1 } = target;
     if (share === null || share === undefined) return null;
     if (low === null || high === null) return share >= limit ? 'meets' : 'misses';
     return low >= limit ? 'meets' : high < limit ? 'misses' : 'near';
   }
-  if (target.unbounded || target.unserved_share > 1 - target.percentile / 100) return 'misses';
   const { value_ms: value, limit_ms: limit } = target;
   if (value === null || limit === null) return null;
   if (low === null || high === null) return value <= limit ? 'meets' : 'misses';
   return high <= limit ? 'meets' : low > limit ? 'misses' : 'near';
+}
+
+function sideBy(probability: number): Side {
+  if (probability >= sureness.meets) return 'meets';
+  return probability <= sureness.misses ? 'misses' : 'near';
 }
 
 /** By how much a limit is passed, or approached: 1 is the limit. */
