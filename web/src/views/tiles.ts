@@ -9,6 +9,7 @@ import {
   formatPercent,
   formatQuantity,
   formatTime,
+  levelText,
   marginText,
   sentence,
   timeQuantity,
@@ -132,7 +133,7 @@ function marginWords(target: Latency, side: Side | null): string {
   const { value_ms: value, limit_ms: limit, unserved_share: unserved, band } = target;
   if (unserved > 1 - target.percentile / 100) return `${formatPercent(unserved)} got no answer`;
   if (value === null) return 'no value';
-  if (side === 'near') return band ? `met with ${Math.round(100 * band.probability)}\u202f%` : 'too close to call';
+  if (side === 'near') return band ? `met with ${levelText(band.probability)}` : 'too close to call';
   return marginText(value / limit);
 }
 
@@ -150,7 +151,7 @@ function intervalOf(target: Latency, report: Report): TemplateResult | typeof no
     const range = high === null ? '' : rangeText(low, high, value);
     return html`<span class="interval of-target">${range === '' ? '\u00a0' : html`<span class="visually-hidden">95 % interval </span>(${range})`}</span>`;
   }
-  const level = formatPercent(band.level);
+  const level = levelText(band.level);
   const sampling = high === null ? '' : ` Sampling alone, 95\u202f%: ${rangeText(low, high, value)}.`;
   return html`<span class="interval of-target term" tabindex="0">${level}: ${rangeText(band.low, band.high, value)}<span class="tip" role="tooltip">Sampling and model error together.${sampling} Model error alone, ${level}: ${rangeText(band.model.low, band.model.high, value)}. ${report.model_error?.sentence ?? ''}</span></span>`;
 }
@@ -223,7 +224,7 @@ export function goodputText({
 function attained(target: Target): TemplateResult {
   const { share, band, limit_share: limit } = target;
   const { low, high } = band ?? target;
-  const level = band ? `${formatPercent(band.level)}: ` : '';
+  const level = band ? `${levelText(band.level)}: ` : '';
   const interval =
     low === null || high === null ? '' : ` (${level}${formatNumber(low * 100)} to ${formatNumber(high * 100)})`;
   return html`<span class="attained" data-side=${sideOf(target) ?? ''}><b>${formatPercent(share)}</b>${interval} of requests within all their limits; at least ${formatPercent(limit)}</span>`;

@@ -2,7 +2,7 @@
 // progress of a long run.
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import type { Issue, Report, VerdictState } from 'servecast';
-import { countOf, formatPercent, sentence } from '../lib/format';
+import { countOf, levelText, sentence } from '../lib/format';
 import { needsTrace } from '../state/document';
 import { fieldAt, placeName } from '../state/fields';
 import { isBefore, isUncertain, reportOf, type AppState } from '../state/store';
@@ -117,7 +117,7 @@ function reported(view: ViewContext, report: Report): TemplateResult {
   return html`<div class="verdict-line ${old ? 'before' : ''}" data-state=${sign} data-complete=${old ? 'before' : (shown?.completeness ?? '')}>
       ${renderSign(sign, uncertain ? 'Coarse' : undefined)}
       <div>
-        <p class="sentence" role="status">${old ? 'Before your change: ' : uncertain ? 'In one short run: ' : ''}${sentence(verdict.sentence)}</p>
+        <p class="sentence ${report.slo.length > 0 && !shown?.banded ? 'awaits' : ''}" role="status">${old ? 'Before your change: ' : uncertain ? 'In one short run: ' : ''}${sentence(verdict.sentence)}</p>
         ${verdict.limit === '' ? nothing : html`<p class="limit-line">${sentence(verdict.limit)}</p>`}
         ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
         ${shown?.completeness === 'coarse' ? coarseBasis(view, report) : basis(report)} ${disagreement(report)} ${otherTrace(view)} ${fitted(view)}
@@ -179,7 +179,7 @@ function runsInWords(report: Report): string {
   const { arrived } = firstRun(report);
   const banded = slo.find(({ band }) => band)?.band;
   const brackets = banded
-    ? ` In brackets: ${formatPercent(banded.level)} bands, sampling and model error.`
+    ? ` In brackets: ${levelText(banded.level)} bands, sampling and model error.`
     : slo.length > 0
       ? ' In brackets: 95 % intervals.'
       : '';
