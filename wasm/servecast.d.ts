@@ -54,6 +54,10 @@ export interface ServecastModule extends FirstModule {
   readonly Advice: new (
     scenario: string,
   ) => AdviceRun;
+  /** What a certain run's report has with its bands, as `servecast run`. */
+  readonly Band: new (
+    scenario: string,
+  ) => BandRun;
   readonly Trace: new (name: string) => Trace;
   /** Constants from measurements. `scenario`: the server where the files do not name one, and what the answer's document
       has the pack in; `date`: of today, which the pack says. */
@@ -367,6 +371,17 @@ export interface AdviceRun {
   advance(maxSteps: number): boolean;
   progress(): number;
   /** JSON Advice of what was tried so far. */
+  summary(): string;
+  delete(): void;
+}
+
+export interface BandRun {
+  /** "" or JSON Issue[]. */
+  error(): string;
+  setTrace(trace: Trace): string;
+  /** True when it is finished, or cannot be had. */
+  advance(maxSteps: number): boolean;
+  /** JSON Report, null while it is not finished or where the forecast's error is not known. */
   summary(): string;
   delete(): void;
 }
@@ -1281,7 +1296,7 @@ export interface Report {
     readonly limit: string;
     /** Anything else a reader must know: drops, caps, few samples. May be "". */
     readonly note: string;
-    /** That all targets are met, sampling and the forecast's error together. The command's alone, where that error is known. */
+    /** That all targets are met, sampling and the forecast's error together. Of a run with bands, where that error is known. */
     readonly probability?: number;
   };
   readonly slo: readonly {
@@ -1305,8 +1320,8 @@ export interface Report {
     /** The 95 % interval, ms, or of attainment a share; null without an experiment, or where there are too few requests. */
     readonly low: number | null;
     readonly high: number | null;
-    /** Where it lies with the probability `level`, sampling and the forecast's error together: ms, or of attainment a share. The
-        command's alone. */
+    /** Where it lies with the probability `level`, sampling and the forecast's error together: ms, or of attainment a share. Of
+        a run with bands. */
     readonly band?: {
       readonly low: number;
       /** Null: the latency may grow for as long as requests come. */
@@ -1426,7 +1441,7 @@ export interface Report {
     readonly known_error: string;
   };
   readonly evidence: Evidence;
-  /** What bands rest on. The command's alone. */
+  /** What bands rest on. Of a run with bands. */
   readonly model_error?: {
     /** Servers like this one were slower by this share of the forecast; below 0: faster. */
     readonly bias: number;

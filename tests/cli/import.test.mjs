@@ -162,6 +162,8 @@ test('Export_ToEveryTarget_IsReadBack', () => {
     assert.equal(document.model.preset, 'llama-3.1-8b', target);
     if (target === 'bench') continue;
     assert.equal(document.engine.max_num_seqs, 77, target);
+    // Its own scheduler is forecast with requests that one server answers whole.
+    if (target === 'trtllm') continue;
     assert.deepEqual(
       document.cluster.pools.map(({ role }) => role),
       ['prefill', 'decode'],

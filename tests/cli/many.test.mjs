@@ -161,7 +161,7 @@ test('Plan_MinGpus_HasItsPoolsAndABound', () => {
   assert.ok(pools[0].curve.length >= 2);
   assert.match(
     stderr,
-    /^4 GPUs \(4 to 4\): 4 replicas; with fewer, .* No system could do with less than [\d.]+ GPUs\.$/m,
+    /^4 GPUs \(4 to 4\): 4 replicas; with fewer, .* No system could do with less than [\d.]+ GPUs\. With the forecast's error: \d+ replicas with 90 % probability, \d+ replicas at even odds\.$/m,
   );
 });
 

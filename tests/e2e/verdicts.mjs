@@ -4,28 +4,59 @@ import { field, nextResult, openTab, verdict, fingerprint, waysOut } from './bro
 import { audit, preset, task } from './harness.mjs';
 
 const at = (rate, more = '') => ({ fragment: `#p=${preset}&workload.arrivals.rate_per_s=${rate}${more}` });
+/** The verdict with bands, which takes the place of the first one. */
+async function banded(page) {
+  await verdict(page);
+  await page.waitForFunction(() => document.querySelector('sc-page')?.app?.store.state.shown?.banded);
+  await page.locator('.tile .interval.term').first().waitFor();
+  return verdict(page);
+}
 const state = (page) => page.getAttribute('[data-complete]', 'data-state');
 
 await task(
   'verdict: certain, with interval, margin and what it rests on',
   async (page) => {
-    const sentence = await verdict(page);
+    const sentence = await banded(page);
     assert.match(
       sentence,
-      /^Llama-3\.1-8B on 1\s×\sH100 meets both targets at 40\sreq\/s; closest is TPOT p99, [\d.]+ of 20\sms \([\d.]+ to [\d.]+\)\.$/,
+      /^Llama-3\.1-8B on 1\s×\sH100 meets both targets at 40\sreq\/s, more than 99\s% sure; closest is TPOT p99, [\d.]+ of 20\sms \([\d.]+ to [\d.]+\)\.$/,
     );
     assert.equal(await page.textContent('.sign b'), 'Meets');
     assert.match(
       await page.textContent('#known-error'),
-      /^10 runs of 3,000 requests, without warm-up and drain\. In brackets: 95 % intervals\./,
+      /^10 runs of 3,000 requests, without warm-up and drain\. In brackets: 90.% bands, sampling and model error\./,
     );
     const tiles = await page.locator('.tile').allInnerTexts();
-    for (const text of tiles.slice(0, 2)) assert.match(text, /\([\d.]+ to [\d.]+\)[\s\S]*% to spare\s*limit/);
+    for (const text of tiles.slice(0, 2)) assert.match(text, /90.%: [\d.]+ to [\d.]+[\s\S]*% to spare\s*limit/);
+    const tip = await page.textContent('.tile .interval .tip');
+    assert.match(
+      tip,
+      /^Sampling and model error together\. Sampling alone, 95.%: .* Model error alone, 90.%: .* narrows this most/,
+    );
     assert.equal(await page.locator('.margin-bar .whisker').count(), 2);
     assert.equal(await page.locator('.tile[data-side="meets"]').count(), 2);
     assert.match(tiles[2], /40\.\d.requests\/s while they arrive/, 'neither ramp nor drain is counted');
     await page.getByText('not counted').first().waitFor();
     assert.equal(await page.locator('sc-ways-out').count(), 0, 'nothing is missed');
+  },
+  at(40),
+);
+
+await task(
+  'verdict: its band comes without moving anything, and is dropped by an edit',
+  async (page) => {
+    await verdict(page);
+    const places = () =>
+      page
+        .locator('.tile, .verdict, .tabs')
+        .evaluateAll((all) => all.map((each) => JSON.stringify(each.getBoundingClientRect())));
+    const without = (await page.locator('.tile .interval.term').count()) === 0 ? await places() : null;
+    await banded(page);
+    if (without) assert.deepEqual(await places(), without);
+    const before = await fingerprint(page);
+    await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('48');
+    await nextResult(page, before);
+    assert.match(await banded(page), /at 48\sreq\/s with a probability of/);
   },
   at(40),
 );
@@ -41,12 +72,15 @@ await task(
 );
 
 await task(
-  'verdict: near its limit it is too close to call, and says what would tell',
+  'verdict: near its limit it has a probability, and says what would tell',
   async (page) => {
-    assert.match(await verdict(page), /is too close to call at 48\sreq\/s: TPOT p99/);
+    assert.match(
+      await banded(page),
+      /meets both targets at 48\sreq\/s with a probability of \d+\s%; closest is TPOT p99/,
+    );
     assert.equal(await state(page), 'near');
     assert.match(await page.textContent('.verdict'), /the limit lies within the interval of TPOT p99/);
-    assert.match(await page.textContent('.tile[data-side="near"]'), /too close to call/);
+    assert.match(await page.textContent('.tile[data-side="near"]'), /met with \d+.%/);
   },
   at(48),
 );

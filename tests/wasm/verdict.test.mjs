@@ -44,7 +44,7 @@ const answers = new Map();
 function commandAnew(words, document) {
   const file = join(folder, 'scenario.json');
   writeFileSync(file, JSON.stringify(document));
-  const { status, stdout, stderr } = spawnSync(binary, [words, file, ...(words === 'run' ? ['--sampling'] : [])], {
+  const { status, stdout, stderr } = spawnSync(binary, [...words.split(' '), file], {
     encoding: 'utf8',
     maxBuffer: 2 ** 28,
   });
@@ -66,7 +66,7 @@ function finished(document, kind, use, of = module) {
 
 for (const [name, document] of Object.entries(documents)) {
   test(`Verdict_${name}_IsTheCommands`, () => {
-    const native = command('run', document);
+    const native = command('run --sampling', document);
     const { scenario, ...page } = finished(document, 'Experiment', (run) => JSON.parse(run.summary()));
     assert.ok(scenario);
     assert.equal(JSON.stringify(page.verdict), JSON.stringify(native.verdict));
@@ -74,15 +74,40 @@ for (const [name, document] of Object.entries(documents)) {
   });
 }
 
+// Requests are drawn in slices where they are many.
+for (const [name, document] of Object.entries({ ...documents, many: at(48, { workload: { requests: 25_000 } }) })) {
+  test(`Band_${name}_IsTheCommands`, () => {
+    const native = command('run', document);
+    const banded = finished(document, 'Band', (run) => JSON.parse(run.summary()), whole);
+    if (banded === null) {
+      assert.equal(native.model_error, undefined);
+      return;
+    }
+    const { scenario, ...page } = banded;
+    assert.ok(scenario);
+    assert.deepEqual(page, native);
+  });
+}
+
+test('Band_OfWhatIsNear_HasAProbability_AndTwoParts', () => {
+  const { verdict, slo } = finished(documents.near, 'Band', (run) => JSON.parse(run.summary()), whole);
+  assert.ok(verdict.probability > 0.1 && verdict.probability < 0.9);
+  for (const { value_ms: value, band } of slo) {
+    assert.ok(band.low < value && value < band.high);
+    assert.ok(band.low <= band.model.low && band.model.high <= band.high);
+  }
+});
+
 test('Verdict_StatesOfTheseDocuments_AreThoseTheyAreNamedAfter', () => {
   for (const state of ['meets', 'near', 'misses', 'overloaded']) {
-    assert.equal(command('run', documents[state]).verdict.state, state);
+    assert.equal(command('run --sampling', documents[state]).verdict.state, state);
   }
 });
 
 test('FirstModule_LacksWhatReadsFiles_AndAnswersAsTheWholeOne', () => {
   assert.equal(module.Trace, undefined);
   assert.equal(module.Advice, undefined);
+  assert.equal(module.Band, undefined);
   assert.equal(module.coefficients, undefined);
   const summary = (of) => finished(documents.near, 'Experiment', (run) => run.summary(), of);
   assert.equal(summary(module), summary(whole));
@@ -101,6 +126,6 @@ test('Advice_IsTheCommands_AndItsDocumentsRun', () => {
   const without = ({ document, ...change }) => change;
   assert.deepEqual({ ...page, base: without(page.base), changes: page.changes.map(without) }, native);
   assert.ok(page.changes[0].meets);
-  const used = command('run', JSON.parse(page.changes[0].document));
+  const used = command('run --sampling', JSON.parse(page.changes[0].document));
   assert.equal(used.verdict.state, 'meets');
 });

@@ -59,6 +59,7 @@ const laterParts = [
   'ways-out',
   'why',
   'worker-advice',
+  'worker-band',
   'worker-files',
   'servecast-(?!first)',
 ];

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
-#include <span>
 
 #include "base/base.h"
 #include "base/text.h"
@@ -264,9 +263,7 @@ ModelSpec PartOf(const ModelSpec& m, std::int64_t first, std::int64_t count) {
   ModelSpec part = m;
   if (!m.layers.empty()) {
     const std::vector<LayerSpec> all = LayersOf(m);
-    const auto from =
-        std::span(all).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
-    part.layers.assign(from.begin(), from.end());
+    part.layers.assign(all.data() + first, all.data() + first + count);
   }
   part.num_hidden_layers = count;
   part.num_dense_layers = std::clamp<std::int64_t>(m.num_dense_layers - first, 0, count);

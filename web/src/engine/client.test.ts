@@ -92,6 +92,29 @@ describe('the engine client', () => {
     expect(first.finished).not.toHaveBeenCalled();
     expect(second.finished).toHaveBeenCalledWith(outcome, 0.4, true);
   });
+  it('Band_Cancelled_OrSuperseded_IsNeverAnswered', async () => {
+    const report = { fingerprint: 'new' } as Report;
+    const first = vi.fn();
+    void client.band('{}', false).then(first);
+    const old = current().lastId('band');
+    const second = client.band('{}', false);
+    expect(current().sent).toContainEqual({ kind: 'cancel', id: old });
+    current().say({ kind: 'band', id: old, report });
+    current().say({ kind: 'band', id: current().lastId('band'), report });
+    expect(await second).toBe(report);
+    const third = vi.fn();
+    void client.band('{}', false).then(third);
+    client.cancelBand();
+    current().say({ kind: 'band', id: current().lastId('band'), report });
+    await Promise.resolve();
+    expect(first).not.toHaveBeenCalled();
+    expect(third).not.toHaveBeenCalled();
+  });
+  it('Band_OfAWorkerThatDies_IsNotKnown', async () => {
+    const asked = client.band('{}', false);
+    current().say({ kind: 'broken', id: current().lastId('band'), message: 'unreachable' });
+    expect(await asked).toBeNull();
+  });
   it('Worker_Dies_IsReplacedWithModuleAndTrace_AndTheRunIsTold', async () => {
     const file = new Blob(['x']);
     const loading = client.loadTrace(file, 'day.csv', () => undefined);

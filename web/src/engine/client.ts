@@ -59,6 +59,10 @@ export interface Engine {
   /** In place of the one before, which is heard of no more. */
   advise(scenario: string, withTrace: boolean, listener: AdviceListener): void;
   cancelAdvice(): void;
+  /** The report of a certain run with its bands; null: they are not known. Never settles when it is cancelled, or another
+      one is asked for before it is there. */
+  band(scenario: string, withTrace: boolean): Promise<Report | null>;
+  cancelBand(): void;
   ask(question: Question, text: string): Promise<Canonical>;
   /** Asks the whole module, which is fetched for it. */
   whole(question: WholeQuestion, words: readonly string[]): Promise<unknown>;
@@ -119,6 +123,7 @@ export class EngineClient implements Engine {
   readonly #columns = new Map<number, (columns: Columns | null) => void>();
   readonly #explanations = new Map<number, (explanation: Explanation | null) => void>();
   #advice: { readonly id: number; readonly listener: AdviceListener } | null = null;
+  #band: { readonly id: number; resolve(report: Report | null): void } | null = null;
   #recording: {
     readonly id: number;
     readonly progress: (share: number) => void;
@@ -162,6 +167,20 @@ export class EngineClient implements Engine {
     if (this.#advice) this.#send({ kind: 'cancel', id: this.#advice.id });
   }
 
+  band(scenario: string, withTrace: boolean): Promise<Report | null> {
+    this.cancelBand();
+    const id = ++this.#ids;
+    return new Promise((resolve) => {
+      this.#band = { id, resolve };
+      this.#send({ kind: 'band', id, scenario, with_trace: withTrace });
+    });
+  }
+
+  cancelBand(): void {
+    if (this.#band) this.#send({ kind: 'cancel', id: this.#band.id });
+    this.#band = null;
+  }
+
   explain(): Promise<Explanation | null> {
     const id = ++this.#ids;
     return new Promise((resolve) => {
@@ -191,6 +210,7 @@ export class EngineClient implements Engine {
     this.#forgetKept();
     this.#advice?.listener.failed('cancelled');
     this.#advice = null;
+    this.#band = null;
     this.#recording?.answer.reject(new Error('the recording was cancelled'));
     this.#recording = null;
     run.listener.finished(null, 0, true);
@@ -297,6 +317,8 @@ export class EngineClient implements Engine {
     this.#forgetKept();
     this.#advice?.listener.failed(message);
     this.#advice = null;
+    this.#band?.resolve(null);
+    this.#band = null;
     this.#recording?.answer.reject(new Error(message));
     this.#recording = null;
     this.#fit?.reject(new Error(message));
@@ -336,6 +358,11 @@ export class EngineClient implements Engine {
         if (message.advice) this.#advice.listener.finished(message.advice, message.progress);
         else if (message.message !== '') this.#advice.listener.failed(message.message);
         else this.#advice.listener.progress(message.progress);
+        return;
+      case 'band':
+        if (this.#band?.id !== message.id) return;
+        this.#band.resolve(message.report);
+        this.#band = null;
         return;
       case 'recorded':
         if (this.#recording?.id !== message.id) return;

@@ -22,6 +22,8 @@ export type ToWorker =
     }
   /** Until it is cancelled, or another one begins. */
   | { readonly kind: 'advise'; readonly id: number; readonly scenario: string; readonly with_trace: boolean }
+  /** Until it is cancelled, or another one begins. */
+  | { readonly kind: 'band'; readonly id: number; readonly scenario: string; readonly with_trace: boolean }
   /** Of the whole module. */
   | {
       readonly kind: 'whole';
@@ -103,6 +105,8 @@ export type FromWorker =
       readonly advice: Advice | null;
       readonly message: string;
     }
+  /** The report of the certain run with its bands; null: they are not known. */
+  | { readonly kind: 'band'; readonly id: number; readonly report: Report | null }
   /** Of the file's bytes, 0..1. */
   | { readonly kind: 'trace_progress'; readonly id: number; readonly progress: number }
   /** `read` may hold issues: a run with this trace is then refused with them. */

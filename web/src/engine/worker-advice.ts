@@ -10,10 +10,7 @@ type AdviceRequest = Extract<ToWorker, { kind: 'advise' }>;
 const progressMs = 100;
 
 /** Changes of the scenario, each run by the whole module: their answer comes when all are done, progress on the way. */
-export async function advise(
-  host: WorkerHost,
-  { id, scenario, with_trace: withTrace }: AdviceRequest,
-): Promise<void> {
+export async function advise(host: WorkerHost, { id, scenario, with_trace: withTrace }: AdviceRequest): Promise<void> {
   const say = (progress: number, advice: Advice | null, message = '') =>
     host.post({ kind: 'advice', id, progress, advice, message });
   let advice: AdviceRun | null = null;

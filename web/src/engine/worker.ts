@@ -5,6 +5,7 @@
 import createFirst from 'servecast-first';
 import type {
   AdviceRun,
+  BandRun,
   Canonical,
   Catalog,
   Experiment,
@@ -57,7 +58,8 @@ let curveNames: readonly string[] = [];
 let trace: ReadTrace | null = null;
 /** The shown run that finished last: what its requests did may yet be asked for. */
 let kept: Experiment | null = null;
-const currentRun: Record<Lane | 'advice' | 'record', number> = { shown: 0, beside: 0, advice: 0, record: 0 };
+type Current = Lane | 'advice' | 'band' | 'record';
+const currentRun: Record<Current, number> = { shown: 0, beside: 0, advice: 0, band: 0, record: 0 };
 const cancelledRuns = new Set<number>();
 let currentTrace = 0;
 
@@ -117,7 +119,7 @@ function orIssues<Answer>(answer: Promise<Answer>, otherwise: (issues: readonly 
 }
 
 /** Of a class of the module, whose constructor may ask for files. Why it cannot run is asked with its trace. */
-async function made<Run extends Experiment | AdviceRun | Recording>(
+async function made<Run extends Experiment | AdviceRun | BandRun | Recording>(
   module: FirstModule,
   make: () => Run,
   waits: () => void,
@@ -138,7 +140,7 @@ async function made<Run extends Experiment | AdviceRun | Recording>(
 
 /** Advances for a slice, in which many short runs may end: how long that took, and whether it is finished. */
 function slice(
-  run: Simulation | Experiment | AdviceRun | Recording,
+  run: Simulation | Experiment | AdviceRun | BandRun | Recording,
   pace: { steps: number },
 ): { finished: boolean; ms: number } {
   const begin = performance.now();
@@ -441,6 +443,15 @@ scope.onmessage = ({ data }) => {
           if (!(error instanceof TypeError)) return broken(id, error);
           scope.postMessage({ kind: 'advice', id, progress: 1, advice: null, message: inWords(error) });
         });
+      return;
+    }
+    case 'band': {
+      const { id } = data;
+      currentRun.band = id;
+      // What cannot be fetched leaves the verdict as it is.
+      const failed = (error: unknown) =>
+        error instanceof TypeError ? scope.postMessage({ kind: 'band', id, report: null }) : broken(id, error);
+      import('./worker-band').then((part) => part.band(host, data)).catch(failed);
       return;
     }
     case 'record': {

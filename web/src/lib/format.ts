@@ -138,6 +138,11 @@ export function spokenDuration(seconds: number): string {
   return `${formatNumber(seconds)} simulated seconds`;
 }
 
+/** Of a probability, or a level of confidence: no more digits than it has. */
+export function levelText(share: number): string {
+  return `${Math.round(share * 100)}${thin}%`;
+}
+
 export function formatPercent(share: number | null | undefined): string {
   if (share === null || share === undefined || !Number.isFinite(share)) return missing;
   return `${formatNumber(share * 100)}${thin}%`;

@@ -4,20 +4,31 @@ import type { Report } from 'servecast';
 type Target = Report['slo'][number];
 export type Side = 'meets' | 'near' | 'misses';
 
-/** On which side of its limit the interval of a target lies; null: nothing is known of it. */
+/** Of the probability that a target is met: as the engine's Sureness has it (core/include/servecast/error_band.h). */
+const sureness = { meets: 0.9, misses: 0.1 };
+
+/** On which side of its limit a target lies, by the probability of its band or else by its interval; null: nothing is
+    known of it. */
 export function sideOf(target: Target): Side | null {
-  const { low, high } = target;
+  const { band, low, high } = target;
+  const isLost = target.unbounded || target.unserved_share > 1 - target.percentile / 100;
+  if (target.metric !== 'attainment' && isLost) return 'misses';
+  if (band) return sideBy(band.probability);
   if (target.metric === 'attainment') {
     const { share, limit_share: limit = 1 } = target;
     if (share === null || share === undefined) return null;
     if (low === null || high === null) return share >= limit ? 'meets' : 'misses';
     return low >= limit ? 'meets' : high < limit ? 'misses' : 'near';
   }
-  if (target.unbounded || target.unserved_share > 1 - target.percentile / 100) return 'misses';
   const { value_ms: value, limit_ms: limit } = target;
   if (value === null || limit === null) return null;
   if (low === null || high === null) return value <= limit ? 'meets' : 'misses';
   return high <= limit ? 'meets' : low > limit ? 'misses' : 'near';
+}
+
+function sideBy(probability: number): Side {
+  if (probability >= sureness.meets) return 'meets';
+  return probability <= sureness.misses ? 'misses' : 'near';
 }
 
 /** By how much a limit is passed, or approached: 1 is the limit. */

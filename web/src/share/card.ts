@@ -115,7 +115,8 @@ export function cardOf(
   const figures = report.slo
     .filter(({ limit_ms: limit }) => limit !== null)
     .slice(0, 2)
-    .map(({ metric, percentile, value_ms: value, limit_ms: limit, unbounded, low, high }) => {
+    .map(({ metric, percentile, value_ms: value, limit_ms: limit, unbounded, band, ...sampling }) => {
+      const { low, high } = band ?? sampling;
       return [
         `${metric.toUpperCase()} p${percentile}`,
         unbounded ? 'no bound' : formatTime(value),

@@ -16,7 +16,7 @@ import { encodeLink } from '../share/encode';
 import { decodeLink } from '../share/link';
 import { App } from './app';
 import { getAt, needsTrace, setAt, type Document } from './document';
-import { isBefore } from './store';
+import { isBefore, reportOf } from './store';
 import { Undo } from './undo';
 
 function field(path: string, more: Partial<Field> = {}): Field {
@@ -118,6 +118,14 @@ class RecordingEngine implements Engine {
   cancelAdvice(): void {
     this.advice_cancels += 1;
   }
+  readonly banded: { readonly document: Document; readonly answer: (report: Report | null) => void }[] = [];
+  band_cancels = 0;
+  band(text: string): Promise<Report | null> {
+    return new Promise((answer) => this.banded.push({ document: JSON.parse(text) as Document, answer }));
+  }
+  cancelBand(): void {
+    this.band_cancels += 1;
+  }
   explain(): Promise<Explanation | null> {
     this.explained += 1;
     return Promise.resolve({ limits: [{ name: 'compute', gain: 0.1 * this.explained }], blame: {} });
@@ -196,6 +204,16 @@ class RecordingEngine implements Engine {
   coarse(): void {
     this.last.listener.coarse?.(outcomeOf(this.last.document));
   }
+  /** A run with one target, and what its report is with bands. */
+  finishWithTarget(): Report {
+    const { document, listener } = this.last;
+    const outcome = outcomeOf(document);
+    const target = { metric: 'tpot' } as Report['slo'][number];
+    const report: Report = { ...outcome.report, slo: [target] };
+    listener.accepted({ text: JSON.stringify(document), id: 'id', issues: [] });
+    listener.finished({ ...outcome, report }, 1, false);
+    return { ...report, verdict: { ...report.verdict, state: 'near', probability: 0.5 } };
+  }
   finish(steps = 1, verdict: VerdictState = 'meets'): void {
     const document = this.last.document;
     this.last.listener.accepted({ text: JSON.stringify(document), id: 'id', issues: [] });
@@ -226,6 +244,7 @@ describe('the app', () => {
       saveTheme: () => undefined,
     });
     app.remember(new Undo());
+    app.reasons.askBands();
     await app.start();
   });
   afterEach(() => vi.useRealTimers());
@@ -515,6 +534,44 @@ describe('the app', () => {
     expect(state().ways_out?.kind).toBe('offered');
     app.reasons.look();
     expect(engine.advised).toHaveLength(1);
+  });
+  it('Band_TakesThePlaceOfTheReport_AndKeepsTheOutcome', async () => {
+    const report = engine.finishWithTarget();
+    const { outcome } = state().shown!;
+    expect(reportOf(state().shown!)).toBe(outcome.report);
+    expect(engine.banded.map(({ document }) => document)).toEqual([engine.last.document]);
+    engine.banded[0]?.answer(report);
+    await vi.waitFor(() => expect(reportOf(state().shown!)).toBe(report));
+    expect(state().shown?.outcome).toBe(outcome);
+    app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
+    engine.finish();
+    expect(state().shown?.banded).toBeUndefined();
+  });
+  it('Band_ThatIsNotKnown_LeavesTheReport', async () => {
+    engine.finishWithTarget();
+    engine.banded[0]?.answer(null);
+    await vi.advanceTimersByTimeAsync(1);
+    expect(state().shown?.banded).toBeUndefined();
+  });
+  it('Band_OfAnOlderRun_IsDropped_AndCancelledWhenTheNextOneBegins', async () => {
+    const old = engine.finishWithTarget();
+    const cancels = engine.band_cancels;
+    app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
+    expect(engine.band_cancels).toBe(cancels + 1);
+    engine.banded[0]?.answer(old);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(state().shown?.banded).toBeUndefined();
+    const report = engine.finishWithTarget();
+    await vi.advanceTimersByTimeAsync(0);
+    expect(state().shown?.banded).toBeUndefined();
+    engine.banded.at(-1)?.answer(report);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(state().shown?.banded).toBe(report);
+  });
+  it('Band_OfACancelledRun_IsNotAskedFor', () => {
+    engine.last.listener.finished(outcomeOf(engine.last.document), 0.5, true);
+    engine.finish();
+    expect(engine.banded).toHaveLength(0);
   });
   it('Why_IsAskedForWhileSomebodyLooks', async () => {
     engine.finish();

@@ -45,6 +45,8 @@ export type RunState =
 
 export interface Shown {
   readonly outcome: Outcome;
+  /** The same report with its bands, and the verdict by them, once they are known. */
+  readonly banded?: Report;
   /** What it is of: the form may be ahead. */
   readonly document: Document;
   /** "coarse": one run of a part of the requests, on the way to the certain one. */
@@ -52,6 +54,11 @@ export interface Shown {
   /** Of a coarse one: that certain run was cancelled. */
   readonly cancelled?: boolean;
   readonly progress: number;
+}
+
+/** With bands as soon as they are known. */
+export function reportOf({ banded, outcome }: Shown): Report {
+  return banded ?? outcome.report;
 }
 
 /** What is shown is no answer to what is asked: it is marked, once that lasts. */

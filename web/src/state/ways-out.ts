@@ -5,13 +5,14 @@ import type { Engine } from '../engine/client';
 import { mostRequestsDrawn, requestColumns } from '../lib/requests';
 import { needsTrace, readDocument, type Document } from './document';
 import type { Plans } from './plans';
-import type { Shown, Store, WaysOut } from './store';
+import { reportOf, type Shown, type Store, type WaysOut } from './store';
 import { firstRun } from '../lib/first-run';
 import { tookLong } from '../lib/work';
 
 /** Whether there is something to look for a way out of. */
-export function wantsWayOut({ outcome, completeness }: Shown): boolean {
-  const { state } = outcome.report.verdict;
+export function wantsWayOut(shown: Shown): boolean {
+  const { completeness } = shown;
+  const { state } = reportOf(shown).verdict;
   return completeness === 'final' && (state === 'misses' || state === 'overloaded');
 }
 
@@ -19,6 +20,8 @@ export class Reasons {
   readonly #engine: Engine;
   readonly #store: Store;
   #turn = 0;
+  #bandTurn = 0;
+  #bands = false;
   #asking = false;
   #watching = false;
   readonly #plans: () => Promise<Plans>;
@@ -33,6 +36,8 @@ export class Reasons {
   /** The shown run begins: it has the engine for itself, and what was found is of another scenario. */
   halt(): void {
     this.#turn += 1;
+    this.#bandTurn += 1;
+    this.#engine.cancelBand();
     this.#stopSeeking();
     if (this.#store.state.ways_out?.kind === 'trying') this.#engine.cancelAdvice();
   }
@@ -42,6 +47,11 @@ export class Reasons {
     this.halt();
     void this.#explain();
     void this.#fetchRequests();
+    void this.#findBand();
+    this.#offer();
+  }
+
+  #offer(): void {
     const { shown } = this.#store.state;
     const wanted = shown && wantsWayOut(shown) ? shown.outcome : null;
     const offered: WaysOut | null = wanted && {
@@ -54,6 +64,25 @@ export class Reasons {
     };
     this.#store.update({ ways_out: offered });
     if (wanted && !tookLong(wanted.report)) this.look();
+  }
+
+  /** From now on bands follow every certain verdict; an embed has none. */
+  askBands(): void {
+    this.#bands = true;
+  }
+
+  /** Bands take several runs more: the verdict of sampling alone stands until they are known. */
+  async #findBand(): Promise<void> {
+    const { shown } = this.#store.state;
+    if (!this.#bands || shown?.completeness !== 'final' || shown.outcome.report.slo.length === 0) return;
+    const turn = this.#bandTurn;
+    const banded = await this.#engine.band(JSON.stringify(shown.document), needsTrace(shown.document));
+    const { shown: now, document } = this.#store.state;
+    // Of an older run, or of a document that was edited meanwhile.
+    if (!banded || !now || turn !== this.#bandTurn) return;
+    if (now.outcome !== shown.outcome || document !== shown.document) return;
+    this.#store.update({ shown: { ...now, banded } });
+    if (!this.#store.state.ways_out) this.#offer();
   }
 
   look(): void {

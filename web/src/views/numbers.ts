@@ -115,6 +115,7 @@ const shownElsewhere = new Set([
   'latency_model',
   'sanity',
   'evidence',
+  'model_error',
   'unfit',
   'time_split',
   'classes',
@@ -126,16 +127,16 @@ const shownElsewhere = new Set([
 
 function flatten(report: Report): [string, string][] {
   const rows: [string, string][] = [];
-  // `named`: the path whose last key says the unit; ends of an interval have that of their value.
-  const walk = (value: Json, path: readonly string[], named = path): void => {
+  // `named`: the path whose last key says the unit; ends of an interval have that of their value, as those of a band within it.
+  const walk = (value: Json, path: readonly string[], named = path, whole?: string): void => {
     if (Array.isArray(value)) {
       for (const [index, item] of value.entries()) walk(item, [...path, String(index + 1)]);
     } else if (isObject(value)) {
-      const middle = ['share', 'value_ms', 'served_per_s'].find((key) => key in value);
+      const middle = ['share', 'value_ms', 'served_per_s'].find((key) => key in value) ?? whole;
       for (const [key, item] of Object.entries(value).filter(
         ([key]) => path[0] !== 'first_run' || !shownElsewhere.has(key),
       ))
-        walk(item, [...path, key], [...path, middle && ['low', 'high'].includes(key) ? middle : key]);
+        walk(item, [...path, key], [...path, middle && ['low', 'high'].includes(key) ? middle : key], middle);
     } else {
       rows.push([wordsOf(path), valueText(named, value as null | boolean | number | string)]);
     }

@@ -6,7 +6,7 @@ import { needPart } from '../lib/part';
 import { cameTogether, inTurn, inTurnIf } from '../lib/turns';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
-import { isAwaited, type ThemeChoice } from '../state/store';
+import { isAwaited, reportOf, type ThemeChoice } from '../state/store';
 import type { CalibrateElement } from './calibrate';
 import type { ViewContext } from './context';
 import { renderFooter } from './details';
@@ -203,7 +203,7 @@ export class PageElement extends LitElement {
 
   #results(view: ViewContext): TemplateResult {
     const { shown, run, link_problem: problem } = view.state;
-    const report = problem ? null : (shown?.outcome.report ?? null);
+    const report = problem || !shown ? null : reportOf(shown);
     const waitingFor =
       run.kind === 'running' ? 'Simulating…' : 'Empty: nothing was simulated. The reason stands above.';
     const stem =
@@ -239,7 +239,7 @@ export class PageElement extends LitElement {
     const isShort = shown && isAwaited(view.state) && (shown.completeness !== 'cancelled' || run.kind === 'running');
     return html`${
       isShort
-        ? html`<div class="card strip">${renderVerdict(view)}${renderStrip(shown.outcome.report)}</div>`
+        ? html`<div class="card strip">${renderVerdict(view)}${renderStrip(reportOf(shown))}</div>`
         : renderVerdict(view)
     }
     ${this.wide ? nothing : this.#rail(view)}`;

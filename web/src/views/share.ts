@@ -13,7 +13,7 @@ import { addressOf, commandOf, elementOf, iframeOf, markdownOf, type Shared } fr
 import type { App } from '../state/app';
 import { needsTrace } from '../state/document';
 import { fieldAt, placeName, placedFields } from '../state/fields';
-import type { Shown } from '../state/store';
+import { reportOf, type Shown } from '../state/store';
 import styles from '../styles/share.css?inline';
 
 const kinds = [
@@ -117,7 +117,7 @@ export class ShareElement extends LitElement {
 
   get #shared(): Shared {
     const { document, catalog, preset_id: preset } = this.app.store.state;
-    const report = this.#shown?.outcome.report ?? null;
+    const report = this.#shown ? reportOf(this.#shown) : null;
     const named = catalog?.presets.scenarios.find(({ id }) => id === preset)?.name;
     const own = typeof document['name'] === 'string' && document['name'] !== '' ? document['name'] : 'A forecast';
     return {
@@ -170,14 +170,14 @@ export class ShareElement extends LitElement {
 
   /** What `servecast run` prints of it. */
   #resultText(): string {
-    const report = this.#shown?.outcome.report;
+    const report = this.#shown && reportOf(this.#shown);
     return report ? `${JSON.stringify(report, null, 2)}\n` : '';
   }
 
   #cardText(): string {
     const shown = this.#shown;
     const shared = this.#shared;
-    return shown ? cardOf(shared.title, shown.outcome.report, shown.outcome.columns, addressOf(shared)) : '';
+    return shown ? cardOf(shared.title, reportOf(shown), shown.outcome.columns, addressOf(shared)) : '';
   }
 
   protected override render(): TemplateResult {
@@ -226,7 +226,7 @@ export class ShareElement extends LitElement {
   #picture(): TemplateResult {
     const svg = this.#cardText();
     if (svg === '') return html`<p>There is no card before a run is done.</p>`;
-    return html`<img class="share-card" alt=${this.#shown?.outcome.report.verdict.sentence ?? ''} src=${`data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`} />`;
+    return html`<img class="share-card" alt=${this.#shown ? reportOf(this.#shown).verdict.sentence : ''} src=${`data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`} />`;
   }
 
   #about(): TemplateResult | typeof nothing {

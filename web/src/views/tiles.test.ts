@@ -32,6 +32,11 @@ describe('the side of a target', () => {
     expect(sideOf(target({ low: null, high: null }))).toBe('meets');
     expect(sideOf(target({ value_ms: null, low: null, high: null }))).toBeNull();
   });
+  it('is that of its probability where its band is known', () => {
+    const side = (probability: number) =>
+      sideOf(target({ band: { low: 12, high: 24, level: 0.9, probability, model: { low: 12, high: 24 } } }));
+    expect([0.95, 0.9, 0.5, 0.1].map(side)).toEqual(['meets', 'meets', 'near', 'misses']);
+  });
   it('is that of the share, of attainment', () => {
     const share = { metric: 'attainment', limit_ms: null, value_ms: null, limit_share: 0.99 } as const;
     expect(sideOf(target({ ...share, share: 0.995, low: 0.992, high: 0.997 }))).toBe('meets');

@@ -9,6 +9,7 @@ import {
   formatPercent,
   formatQuantity,
   formatTime,
+  levelText,
   marginText,
   sentence,
   timeQuantity,
@@ -16,7 +17,7 @@ import {
 } from '../lib/format';
 import { sideOf, type Side } from '../lib/targets';
 import { getAt, type Document } from '../state/document';
-import { isAwaited, isUncertain } from '../state/store';
+import { isAwaited, isUncertain, reportOf } from '../state/store';
 import type { ViewContext } from './context';
 import { pricePointer } from './form';
 
@@ -45,7 +46,7 @@ export function renderNumbers(view: ViewContext): TemplateResult | typeof nothin
   if (!shown && isAwaited(view.state))
     return html`<div class="numbers" aria-hidden="true">${[0, 1, 2, 3].map(() => html`<div class="card tile"></div>`)}</div>`;
   if (!shown || view.state.link_problem) return nothing;
-  const { report } = shown.outcome;
+  const report = reportOf(shown);
   const open = view.openGroups.has('provenance');
   const mark = (figure?: string) => evidenceMark(view, report, figure);
   return html`<section class="numbers" aria-label="Key numbers">
@@ -120,25 +121,45 @@ function latencyTile(view: ViewContext, report: Report, metric: 'ttft' | 'tpot',
   const judged =
     report.verdict.state !== 'overloaded' && report.verdict.state !== 'not_judged' && !isUncertain(view.state);
   const side = judged && report.verdict.state !== 'partial' ? sideOf(target) : null;
-  const { value_ms: value, low, high } = target;
-  const interval = value === null || low === null || high === null ? '' : formatInterval(low, high, value);
+  const { value_ms: value } = target;
   return html`<div class="card tile" data-side=${side ?? ''}>
-    ${head} ${valueLine(timeQuantity(value), interval)} ${value === null ? nothing : marginBar(target)}
+    ${head} ${valueLine(timeQuantity(value), intervalOf(target, report))} ${value === null ? nothing : marginBar(target)}
     <p class="tile-foot"><b>${judged ? marginWords(target, side) : isUncertain(view.state) ? 'not certain' : 'not judged'}</b><span>limit ${formatGivenTime(target.limit_ms)}</span></p>
     ${mark}
   </div>`;
 }
 
 function marginWords(target: Latency, side: Side | null): string {
-  const { value_ms: value, limit_ms: limit, unserved_share: unserved } = target;
+  const { value_ms: value, limit_ms: limit, unserved_share: unserved, band } = target;
   if (unserved > 1 - target.percentile / 100) return `${formatPercent(unserved)} got no answer`;
   if (value === null) return 'no value';
-  if (side === 'near') return 'too close to call';
+  if (side === 'near') return band ? `met with ${levelText(band.probability)}` : 'too close to call';
   return marginText(value / limit);
 }
 
-/** To 1.3 times the limit; the interval is a lighter box and a whisker. */
-function marginBar({ value_ms: value, low, high, limit_ms: limit }: Latency): TemplateResult {
+/** "14.5 to 15.3", "at least 14.5"; "": not known. */
+function rangeText(low: number | null, high: number | null, value: number): string {
+  if (low === null) return '';
+  return high === null ? `at least ${formatTime(low)}` : formatInterval(low, high, value);
+}
+
+/** The interval of sampling, then the band in its place; both have a line of their own, so that nothing moves. */
+function intervalOf(target: Latency, report: Report): TemplateResult | typeof nothing {
+  const { value_ms: value, low, high, band } = target;
+  if (value === null) return nothing;
+  if (!band) {
+    const range = high === null ? '' : rangeText(low, high, value);
+    return html`<span class="interval of-target">${range === '' ? '\u00a0' : html`<span class="visually-hidden">95 % interval </span>(${range})`}</span>`;
+  }
+  const level = levelText(band.level);
+  const sampling = high === null ? '' : ` Sampling alone, 95\u202f%: ${rangeText(low, high, value)}.`;
+  return html`<span class="interval of-target term" tabindex="0">${level}: ${rangeText(band.low, band.high, value)}<span class="tip" role="tooltip">Sampling and model error together.${sampling} Model error alone, ${level}: ${rangeText(band.model.low, band.model.high, value)}. ${report.model_error?.sentence ?? ''}</span></span>`;
+}
+
+/** To 1.3 times the limit; the band, or the interval, is a lighter box and a whisker. */
+function marginBar({ value_ms: value, low: least, high: most, band, limit_ms: limit }: Latency): TemplateResult {
+  const low = band ? band.low : least;
+  const high = band ? (band.high ?? Infinity) : most;
   const at = (ms: number | null) => Math.min(130, (100 * (ms ?? 0)) / limit);
   const box = low !== null && high !== null && at(high) > at(low);
   return html`<svg class="margin-bar" viewBox="0 0 130 8" preserveAspectRatio="none" aria-hidden="true">
@@ -154,11 +175,13 @@ function tileHead(label: TemplateResult | string, aside: string): TemplateResult
   return html`<div class="tile-head"><h3>${label}</h3>${aside === '' ? nothing : html`<span>${aside.replace(' ', '\u00a0')}</span>`}</div>`;
 }
 
-function valueLine(value: Quantity, interval: string): TemplateResult {
+function valueLine(value: Quantity, interval: string | TemplateResult | typeof nothing): TemplateResult {
   return html`<p class="value">${value.number}${value.unit === '' ? nothing : html`<span class="unit">\u202f${value.unit}</span>`}${
-    interval === ''
-      ? nothing
-      : html` <span class="interval"><span class="visually-hidden">95 % interval </span>(${interval})</span>`
+    typeof interval !== 'string'
+      ? interval
+      : interval === ''
+        ? nothing
+        : html` <span class="interval"><span class="visually-hidden">95 % interval </span>(${interval})</span>`
   }</p>`;
 }
 
@@ -199,8 +222,11 @@ export function goodputText({
 }
 
 function attained(target: Target): TemplateResult {
-  const { share, low, high, limit_share: limit } = target;
-  const interval = low === null || high === null ? '' : ` (${formatNumber(low * 100)} to ${formatNumber(high * 100)})`;
+  const { share, band, limit_share: limit } = target;
+  const { low, high } = band ?? target;
+  const level = band ? `${levelText(band.level)}: ` : '';
+  const interval =
+    low === null || high === null ? '' : ` (${level}${formatNumber(low * 100)} to ${formatNumber(high * 100)})`;
   return html`<span class="attained" data-side=${sideOf(target) ?? ''}><b>${formatPercent(share)}</b>${interval} of requests within all their limits; at least ${formatPercent(limit)}</span>`;
 }
 

@@ -2,10 +2,10 @@
 // progress of a long run.
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import type { Issue, Report, VerdictState } from 'servecast';
-import { countOf, sentence } from '../lib/format';
+import { countOf, levelText, sentence } from '../lib/format';
 import { needsTrace } from '../state/document';
 import { fieldAt, placeName } from '../state/fields';
-import { isBefore, isUncertain, type AppState } from '../state/store';
+import { isBefore, isUncertain, reportOf, type AppState } from '../state/store';
 import { needPart } from '../lib/part';
 import type { ViewContext } from './context';
 import type { ProblemKind } from './problem';
@@ -95,7 +95,7 @@ function verdictBody(view: ViewContext): TemplateResult {
       return refused(view, state.run.reason, state.run.issues, state.run.unfit);
     default:
       return state.shown
-        ? reported(view, state.shown.outcome.report)
+        ? reported(view, reportOf(state.shown))
         : html`<div class="verdict-body waiting"><p class="sentence quiet-text" role="status">${waiting(view)}</p></div>`;
   }
 }
@@ -117,7 +117,7 @@ function reported(view: ViewContext, report: Report): TemplateResult {
   return html`<div class="verdict-line ${old ? 'before' : ''}" data-state=${sign} data-complete=${old ? 'before' : (shown?.completeness ?? '')}>
       ${renderSign(sign, uncertain ? 'Coarse' : undefined)}
       <div>
-        <p class="sentence" role="status">${old ? 'Before your change: ' : uncertain ? 'In one short run: ' : ''}${sentence(verdict.sentence)}</p>
+        <p class="sentence ${report.slo.length > 0 && !shown?.banded ? 'awaits' : ''}" role="status">${old ? 'Before your change: ' : uncertain ? 'In one short run: ' : ''}${sentence(verdict.sentence)}</p>
         ${verdict.limit === '' ? nothing : html`<p class="limit-line">${sentence(verdict.limit)}</p>`}
         ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
         ${shown?.completeness === 'coarse' ? coarseBasis(view, report) : basis(report)} ${disagreement(report)} ${otherTrace(view)} ${fitted(view)}
@@ -177,7 +177,12 @@ function disagreement(report: Report): TemplateResult | typeof nothing {
 function runsInWords(report: Report): string {
   const { certainty, slo, workload } = report;
   const { arrived } = firstRun(report);
-  const brackets = slo.length > 0 ? ' In brackets: 95 % intervals.' : '';
+  const banded = slo.find(({ band }) => band)?.band;
+  const brackets = banded
+    ? ` In brackets: ${levelText(banded.level)} bands, sampling and model error.`
+    : slo.length > 0
+      ? ' In brackets: 95 % intervals.'
+      : '';
   switch (certainty?.method) {
     case 'replications':
       return `${countOf(certainty.runs, 'run')} of ${countOf(certainty.requests_per_run, 'request')}, without warm-up and drain.${brackets}`;
