@@ -3,6 +3,8 @@
 // nothing calls these, as MissingFiles names the whole module first.
 #include <cstdlib>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cost/calibrated.h"
 #include "serving/blis/blis_replica.h"
@@ -19,6 +21,8 @@ namespace servecast {
 bool IsWholeEngine() { return false; }
 
 void TakeCalibration(const Scenario&, const Scenario&, LatencyLabel&) { std::abort(); }
+std::vector<std::string> CalibrationMismatches(const Scenario&) { std::abort(); }
+std::vector<std::string> BeyondCalibration(const Scenario&) { std::abort(); }
 
 std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Engine> MakeCluster(const Cluster::Input&) { std::abort(); }
