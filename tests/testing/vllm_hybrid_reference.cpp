@@ -491,7 +491,7 @@ Tokens Replay::Needed(const Request& r, Tokens tokens) const {
     const Tokens more = std::max<Tokens>(
         0, CeilDiv(tokens, groups_[i].block) - static_cast<Tokens>(r.tables[i].size()));
     needed += Aligns(groups_[i]) ? std::min<Tokens>(more, 1) : more;
-    if (KeepsPartial(r, i)) ++needed;
+    if (KeepsPartial(r, i)) needed += 2;
   }
   return needed;
 }
@@ -501,9 +501,7 @@ bool Replay::KeepsPartial(const Request& r, std::size_t i) const {
   if (s_.unit == 0 || !Aligns(groups_[i]) || r.computed % groups_[i].block == 0) return false;
   const auto k = static_cast<std::size_t>(r.computed / groups_[i].block);
   if (k >= r.tables[i].size() || r.tables[i][k] < 0) return false;
-  const std::string key = KeyOf(r, r.computed, i);
-  const auto& content = pool_->ContentOf(r.tables[i][k]);
-  return std::find(content.begin(), content.end(), key) != content.end();
+  return pool_->HasContent(r.tables[i][k]);
 }
 
 // The entry moves to a new block, the request stays on its own.
@@ -511,7 +509,7 @@ void Replay::MovePartial(Request& r) {
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (r.tables.empty() || !KeepsPartial(r, i)) continue;
     const int block = r.tables[i][static_cast<std::size_t>(r.computed / groups_[i].block)];
-    const std::string key = KeyOf(r, r.computed, i);
+    const std::string key = pool_->ContentOf(block).front();
     const int copy = pool_->New();
     pool_->Forget(block, key);
     pool_->Register(copy, key);
@@ -583,7 +581,7 @@ void Replay::RegisterPartial(Request& r, Tokens tokens) {
   const Tokens end = r.prompt / s_.unit * s_.unit;
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const Group& g = groups_[i];
-    if (end % g.block == 0 || tokens < end || tokens > r.known()) continue;
+    if (end % g.block == 0 || tokens < end) continue;
     if (g.kind == "state" ? tokens != end : r.computed >= end) continue;
     const int block = r.tables[i][static_cast<std::size_t>(end / g.block)];
     if (block < 0 || pool_->HasContent(block)) continue;
@@ -807,7 +805,7 @@ bool Replay::Schedule(Flight& flight) {
     MovePartial(r);
     Take(r, r.computed + n);
     Register(r, std::min(r.computed + n, r.known()));
-    RegisterPartial(r, r.computed + n);
+    RegisterPartial(r, std::min(r.computed + n, r.known()));
     m.id = r.id;
     m.tokens = n;
     m.before = r.computed;
@@ -923,7 +921,7 @@ bool Replay::AdmitOne(Request& r, Flight& flight) {
   Take(r, computed + n);
   r.computed = computed;
   Register(r, std::min(computed + n, r.known()));
-  RegisterPartial(r, computed + n);
+  RegisterPartial(r, std::min(computed + n, r.known()));
   if (load > 0) at_once_.push_back(fmt::format("{}:{}", r.id, load));
   leave(waiting_);
   leave(held_back_);

@@ -32,6 +32,10 @@ GroupedKv::GroupedKv(const KvPlan& plan, const Options& options, const RequestTa
   const bool one = count == 1;
   alignment_ = one ? GroupAt(0).block_size : plan_.groups.scheduler_block;
   rounding_ = one ? 1 : plan_.groups.scheduler_block;
+  for (std::size_t g = 0; g < count && !one && prefix_caching(); ++g) {
+    if (Aligns(g)) unit_ = plan_.rules.match_unit.value_or(0);
+  }
+  if (unit_ > 0) alignment_ = unit_, rounding_ = 1;
   blocks_.resize(static_cast<std::size_t>(options_.usable_blocks) + 1);
   const auto end = static_cast<BlockId>(options_.usable_blocks);
   blocks_.back().ahead = blocks_.back().behind = end;
@@ -126,6 +130,7 @@ GroupedKv::Key GroupedKv::KeyOf(RequestId request, std::int64_t tokens, std::siz
 
 // Whether a request may find something: of others, or what it left when it was preempted.
 bool GroupedKv::Asked(RequestId request) const {
+  if (unit_ > 0) return true;  // an entry that moved is in no table
   if (again_[static_cast<std::size_t>(request)]) return true;
   const std::int32_t segment =
       requests_.content.empty() ? request : requests_.content[static_cast<std::size_t>(request)];
@@ -155,7 +160,6 @@ void GroupedKv::Name(BlockId id, Key key) {
 
 void GroupedKv::Forget(Block& block, BlockId id) {
   block.content = false;
-  block.registered_in = -1;
   if (block.key == 0) return;
   const auto at = named_.find(block.key);
   if (at->second == id) {
@@ -179,7 +183,12 @@ void GroupedKv::Forget(Block& block, BlockId id) {
 
 // The blocks of a position, if all groups of the class have one.
 bool GroupedKv::FindAll(const Class& c, RequestId request, std::int64_t position, Found& found) {
-  const std::int64_t tokens = (position + 1) * c.block_size;
+  return FindAt(c, request, (position + 1) * c.block_size, found);
+}
+
+// Likewise of the position in which the first `tokens` tokens end, as it was with them.
+bool GroupedKv::FindAt(const Class& c, RequestId request, std::int64_t tokens, Found& found) {
+  const std::int64_t position = (tokens - 1) / c.block_size;
   scratch_.clear();
   for (const std::size_t g : c.groups) {
     const BlockId id = Find(KeyOf(request, tokens, g));
@@ -192,9 +201,17 @@ bool GroupedKv::FindAll(const Class& c, RequestId request, std::int64_t position
   return true;
 }
 
-void GroupedKv::SearchFull(const Class& c, RequestId request, std::int64_t most, Found& found) {
+void GroupedKv::SearchFull(const Class& c, RequestId request, std::int64_t length, Found& found) {
+  const std::int64_t b = c.block_size, most = length / b;
   while (found.positions < most && FindAll(c, request, found.positions, found)) ++found.positions;
-  while (found.positions * c.block_size % alignment_ != 0) --found.positions;
+  while (found.positions * b % alignment_ != 0) --found.positions;
+  if (unit_ == 0) return;
+  const std::int64_t whole = found.positions * b;
+  for (std::int64_t t = std::min(length, whole + b - 1) / unit_ * unit_; t > whole; t -= unit_) {
+    if (!FindAt(c, request, t, found)) continue;
+    found.tokens = t;
+    return;
+  }
 }
 
 void GroupedKv::SearchWindow(const Class& c, RequestId request, std::int64_t most, Found& found) {
@@ -223,11 +240,11 @@ void GroupedKv::SearchChunk(const Class& c, RequestId request, std::int64_t leng
   }
 }
 
-void GroupedKv::SearchState(const Class& c, RequestId request, std::int64_t most, Found& found) {
-  for (std::int64_t i = most - 1; i >= 0; --i) {
-    if ((i + 1) * c.block_size % alignment_ != 0) continue;
-    if (!FindAll(c, request, i, found)) continue;
-    found.positions = i + 1;
+void GroupedKv::SearchState(const Class& c, RequestId request, std::int64_t length, Found& found) {
+  const std::int64_t step = unit_ > 0 ? unit_ : c.block_size;
+  for (std::int64_t t = length / step * step; t > 0; t -= step) {
+    if (t % alignment_ != 0 || !FindAt(c, request, t, found)) continue;
+    found.tokens = t;
     return;
   }
 }
@@ -238,18 +255,19 @@ std::int64_t GroupedKv::Serve(std::size_t number, RequestId request, std::int64_
   Found& found = found_[number];
   const std::int64_t most = length / c.block_size;
   if (c.kind == KvKind::kFull && found.asked) {
-    found.positions = std::min(found.positions, most);
-    return found.positions * c.block_size;
+    found.tokens = std::min(found.tokens, unit_ > 0 ? length : most * c.block_size);
+    found.positions = CeilDiv(found.tokens, c.block_size);
+    return found.tokens;
   }
-  found.positions = 0;
+  found.tokens = found.positions = 0;
   found.asked = true;
   found.blocks.resize(c.groups.size());
   for (std::vector<BlockId>& blocks : found.blocks) {
-    blocks.assign(static_cast<std::size_t>(most), kNone);
+    blocks.assign(static_cast<std::size_t>(CeilDiv(length, c.block_size)), kNone);
   }
   switch (c.kind) {
     case KvKind::kFull:
-      SearchFull(c, request, most, found);
+      SearchFull(c, request, length, found);
       break;
     case KvKind::kSliding:
       SearchWindow(c, request, most, found);
@@ -258,17 +276,19 @@ std::int64_t GroupedKv::Serve(std::size_t number, RequestId request, std::int64_
       SearchChunk(c, request, length, found);
       break;
     case KvKind::kState:
-      SearchState(c, request, most, found);
+      SearchState(c, request, length, found);
       break;
     case KvKind::kCross:
       break;
   }
-  return found.positions * c.block_size;
+  if (found.tokens == 0) found.tokens = found.positions * c.block_size;
+  found.positions = CeilDiv(found.tokens, c.block_size);
+  return found.tokens;
 }
 
 const GroupedKv::Hit& GroupedKv::LookUp(RequestId request, std::int64_t known) {
   hit_ = {};
-  for (Found& found : found_) found.asked = false, found.positions = 0;
+  for (Found& found : found_) found.asked = false, found.tokens = found.positions = 0;
   if (!prefix_caching() || !Asked(request)) return hit_;
   const bool one_round = classes_.size() == 2 && classes_[0].kind == KvKind::kFull;
   std::int64_t longest = 0, length = known - 1;
@@ -281,15 +301,17 @@ const GroupedKv::Hit& GroupedKv::LookUp(RequestId request, std::int64_t known) {
     again = length < before && !one_round && classes_.size() > 1;
   }
   for (std::size_t c = 0; c < classes_.size(); ++c) {  // full attention serves more than the rest
-    found_[c].positions = std::min(found_[c].positions, length / classes_[c].block_size);
+    const std::int64_t b = classes_[c].block_size;
+    found_[c].positions =
+        std::min(found_[c].positions, unit_ > 0 ? CeilDiv(length, b) : length / b);
   }
   hit_.tokens = length;
   hit_.junction = longest > length ? longest : 0;
   for (std::size_t c = 0; c < classes_.size(); ++c) {
     if (classes_[c].kind != KvKind::kState || found_[c].positions == 0) continue;
-    for (const std::vector<BlockId>& blocks : found_[c].blocks) {
-      const BlockId last = blocks[static_cast<std::size_t>(found_[c].positions - 1)];
-      const bool fresh = blocks_[static_cast<std::size_t>(last)].registered_in == call_;
+    for (const std::size_t g : classes_[c].groups) {
+      const Key key = KeyOf(request, length, g);
+      const bool fresh = std::find(fresh_.begin(), fresh_.end(), key) != fresh_.end();
       hit_.fresh_state = hit_.fresh_state || fresh;
     }
   }
@@ -330,12 +352,14 @@ std::int64_t GroupedKv::NeededToAdmit(std::int64_t tokens, bool capped) const {
   std::int64_t needed = 0;
   for (std::size_t g = 0; g < groups(); ++g) {
     const KvGroup& group = GroupAt(g);
-    const std::int64_t positions = hit_.tokens / group.block_size;
+    const bool inside = EndsInside(g);
+    const std::int64_t positions = hit_.tokens / group.block_size + (inside ? 1 : 0);
     const std::int64_t passed = Passed(g, hit_.tokens) / group.block_size;
     std::int64_t blocks = CeilDiv(tokens, group.block_size);
     if (capped) blocks = std::min(blocks, group.Cap(plan_.rules).value_or(blocks));
     blocks = std::max<std::int64_t>(0, blocks - std::max(passed, positions));
     needed += Aligns(g) ? std::min<std::int64_t>(blocks, 1) : blocks;
+    if (inside) ++needed;
     if (positions == 0) continue;
     const std::vector<BlockId>& found = FoundOf(g);
     for (std::int64_t i = passed; i < positions; ++i) {
@@ -346,10 +370,13 @@ std::int64_t GroupedKv::NeededToAdmit(std::int64_t tokens, bool capped) const {
   return needed;
 }
 
-std::int64_t GroupedKv::Needed(const Table& table, std::int64_t tokens) const {
+std::int64_t GroupedKv::Needed(const Table& table, std::int64_t computed,
+                               std::int64_t tokens) const {
   std::int64_t needed = 0;
   for (std::size_t g = 0; g < groups(); ++g) {
-    needed += Needed(g, static_cast<std::int64_t>(table.groups[g].blocks.size()), tokens);
+    const Table::OfGroup& own = table.groups[g];
+    needed += Needed(g, static_cast<std::int64_t>(own.blocks.size()), tokens);
+    if (KeepsInside(g, own, computed)) needed += 2;  // though only one is taken
   }
   return needed;
 }
@@ -395,7 +422,36 @@ void GroupedKv::TakeOf(std::size_t g, Table::OfGroup& own, std::int64_t tokens) 
   for (std::int64_t i = size; i < last; ++i) own.blocks.push_back(Pop());
 }
 
-void GroupedKv::Take(Table& table, std::int64_t tokens) {
+bool GroupedKv::KeepsInside(std::size_t g, const Table::OfGroup& own, std::int64_t computed) const {
+  const std::int64_t b = GroupAt(g).block_size;
+  if (unit_ == 0 || !Aligns(g) || computed % b == 0) return false;
+  const auto position = static_cast<std::size_t>(computed / b);
+  if (position >= own.blocks.size() || own.blocks[position] == kNone) return false;
+  return blocks_[static_cast<std::size_t>(own.blocks[position])].content;
+}
+
+// The entry goes to a new block, the request stays on its own.
+void GroupedKv::MoveInside(std::size_t g, const Table::OfGroup& own, std::int64_t computed) {
+  if (!KeepsInside(g, own, computed)) return;
+  const BlockId id = own.blocks[static_cast<std::size_t>(computed / GroupAt(g).block_size)];
+  const BlockId copy = Pop();
+  Block& block = blocks_[static_cast<std::size_t>(id)];
+  const Key key = block.key;
+  Forget(block, id);
+  blocks_[static_cast<std::size_t>(copy)].content = true;
+  Name(copy, key);
+  fresh_.push_back(key);
+  ++block.refs;
+  copies_.emplace_back(id, copy);
+}
+
+void GroupedKv::EndCall() {
+  for (const auto& [original, copy] : copies_) Free({original, copy});
+  copies_.clear();
+}
+
+void GroupedKv::Take(Table& table, std::int64_t computed, std::int64_t tokens) {
+  for (std::size_t g = 0; g < groups(); ++g) MoveInside(g, table.groups[g], computed);
   for (std::size_t g = 0; g < groups(); ++g) TakeOf(g, table.groups[g], tokens);
 }
 
@@ -403,9 +459,10 @@ void GroupedKv::Admit(Table& table, std::int64_t tokens) {
   table.groups.resize(groups());
   for (std::size_t g = 0; g < groups(); ++g) {
     Table::OfGroup& own = table.groups[g];
-    const std::int64_t b = GroupAt(g).block_size, positions = hit_.tokens / b;
+    const std::int64_t b = GroupAt(g).block_size, whole = hit_.tokens / b;
+    const std::int64_t positions = whole + (EndsInside(g) ? 1 : 0);
     own.blocks.assign(static_cast<std::size_t>(positions), kNone);
-    own.registered = positions;
+    own.registered = whole;
     own.last_state = -1;
     if (positions == 0) continue;
     const std::vector<BlockId>& found = FoundOf(g);
@@ -415,7 +472,15 @@ void GroupedKv::Admit(Table& table, std::int64_t tokens) {
       if (id != kNone) Hold(id);
     }
   }
-  Take(table, tokens);
+  for (std::size_t g = 0; g < groups(); ++g) {
+    if (!EndsInside(g)) continue;
+    BlockId& last = table.groups[g].blocks.back();
+    const BlockId copy = Pop();
+    ++blocks_[static_cast<std::size_t>(copy)].refs;
+    copies_.emplace_back(last, copy);
+    last = copy;
+  }
+  for (std::size_t g = 0; g < groups(); ++g) TakeOf(g, table.groups[g], tokens);
 }
 
 // ---- Registering and releasing -------------------------------------------------------------
@@ -432,10 +497,12 @@ void GroupedKv::RegisterOf(std::size_t g, Table::OfGroup& own, RequestId request
     const BlockId id = own.blocks[static_cast<std::size_t>(i)];
     if (id == kNone || (masked && i % period < period - c.run)) continue;
     Block& block = blocks_[static_cast<std::size_t>(id)];
+    if (block.content && unit_ > 0) Forget(block, id);  // of an entry inside it
     if (block.content) continue;
     block.content = true;
-    block.registered_in = call_;
-    if (named) Name(id, KeyOf(request, (i + 1) * b, g));
+    if (!named) continue;
+    Name(id, KeyOf(request, (i + 1) * b, g));
+    if (GroupAt(g).kind == KvKind::kState) fresh_.push_back(block.key);
   }
   own.registered = full;
 }
@@ -444,6 +511,25 @@ void GroupedKv::Register(Table& table, RequestId request, std::int64_t tokens) {
   if (!prefix_caching()) return;
   const std::int64_t rounded = tokens / rounding_ * rounding_;
   for (std::size_t g = 0; g < groups(); ++g) RegisterOf(g, table.groups[g], request, rounded);
+}
+
+void GroupedKv::RegisterInside(Table& table, RequestId request, std::int64_t computed,
+                               std::int64_t tokens) {
+  if (unit_ == 0) return;
+  const std::int64_t prompt = requests_.prompt_tokens[static_cast<std::size_t>(request)];
+  const std::int64_t end = prompt / unit_ * unit_;
+  if (tokens < end) return;
+  for (std::size_t g = 0; g < groups(); ++g) {
+    const KvGroup& group = GroupAt(g);
+    const bool state = group.kind == KvKind::kState, full = group.kind == KvKind::kFull;
+    if ((!state && !full) || end % group.block_size == 0) continue;
+    if (state ? tokens != end : computed >= end) continue;
+    const BlockId id = table.groups[g].blocks[static_cast<std::size_t>(end / group.block_size)];
+    if (id == kNone || blocks_[static_cast<std::size_t>(id)].content) continue;
+    blocks_[static_cast<std::size_t>(id)].content = true;
+    Name(id, KeyOf(request, end, g));
+    if (state) fresh_.push_back(blocks_[static_cast<std::size_t>(id)].key);
+  }
 }
 
 void GroupedKv::Release(Table& table, RequestId request, bool asks_again) {
@@ -484,6 +570,7 @@ std::int64_t GroupedKv::NextChange(std::int64_t computed, std::int64_t in_flight
     if (group.kind == KvKind::kChunked) at(in_flight, group.window);
     if (group.kind == KvKind::kState) at(in_flight + 1, b);
   }
+  for (std::int64_t i = 0; unit_ > 0 && i < 3; ++i) at(i, unit_);  // an entry inside it moves
   return next;
 }
 

@@ -28,7 +28,7 @@ class GroupedKv {
     bool frees_across_gaps = true;  // B3: else the search stops at the first gap
   };
 
-  // Both outlive it; of the requests only content and segments are read.
+  // Both outlive it; of the requests only content, segments and prompt tokens are read.
   GroupedKv(const KvPlan& plan, const Options& options, const RequestTable& requests);
 
   using BlockId = std::int32_t;
@@ -56,7 +56,9 @@ class GroupedKv {
   std::int64_t evicted() const { return evicted_; }
   bool prefix_caching() const { return plan_.rules.prefix_caching; }
 
-  void BeginCall() { ++call_; }
+  // A schedule call; at its end what was copied is let go (B16).
+  void BeginCall() { fresh_.clear(); }
+  void EndCall();
 
   // B6: of so many tokens, at most all but one. Nothing is used by it.
   const Hit& LookUp(RequestId request, std::int64_t known);
@@ -64,15 +66,17 @@ class GroupedKv {
   // Blocks that an admission with the last hit takes for its first `tokens` tokens; `capped`: by
   // the test of a whole prompt (B4, B5, B12).
   std::int64_t NeededToAdmit(std::int64_t tokens, bool capped) const;
-  // The same of a request that runs.
-  std::int64_t Needed(const Table& table, std::int64_t tokens) const;
+  // The same of a request that runs, with so many tokens computed or scheduled.
+  std::int64_t Needed(const Table& table, std::int64_t computed, std::int64_t tokens) const;
   // B3: of a request with so many tokens computed by steps that are over.
   void GiveUp(Table& table, std::int64_t computed);
   // Takes the blocks; REQUIRES: they were counted, and are free. Admit holds the last hit first.
   void Admit(Table& table, std::int64_t tokens);
-  void Take(Table& table, std::int64_t tokens);
+  void Take(Table& table, std::int64_t computed, std::int64_t tokens);
   // B7: the first `tokens` tokens are known and scheduled.
   void Register(Table& table, RequestId request, std::int64_t tokens);
+  // B16: likewise the entry inside a block, of a step that begins behind `computed` tokens.
+  void RegisterInside(Table& table, RequestId request, std::int64_t computed, std::int64_t tokens);
   // B8. `asks_again`: the request itself will look for what it leaves, as it was preempted.
   void Release(Table& table, RequestId request, bool asks_again);
 
@@ -91,7 +95,6 @@ class GroupedKv {
     BlockId copy = kNone;                   // the next of the same content
     Key key = 0;                            // 0: no content, or none that can be asked for
     bool content = false;
-    std::int64_t registered_in = -1;  // a call
   };
   // Groups of equal specs, which a look-up asks together.
   struct Class {
@@ -102,7 +105,7 @@ class GroupedKv {
   };
   // By class: blocks of each group by position, as found.
   struct Found {
-    std::int64_t positions = 0;
+    std::int64_t tokens = 0, positions = 0;
     std::vector<std::vector<BlockId>> blocks;  // by group of the class
     bool asked = false;                        // full attention: once
   };
@@ -118,12 +121,20 @@ class GroupedKv {
   BlockId Find(Key key) const;
   bool Asked(RequestId request) const;
   bool FindAll(const Class& c, RequestId request, std::int64_t position, Found& found);
+  bool FindAt(const Class& c, RequestId request, std::int64_t tokens, Found& found);
   std::int64_t Serve(std::size_t c, RequestId request, std::int64_t length);
-  void SearchFull(const Class& c, RequestId request, std::int64_t most, Found& found);
+  void SearchFull(const Class& c, RequestId request, std::int64_t length, Found& found);
   void SearchWindow(const Class& c, RequestId request, std::int64_t most, Found& found);
   void SearchChunk(const Class& c, RequestId request, std::int64_t length, Found& found);
-  void SearchState(const Class& c, RequestId request, std::int64_t most, Found& found);
+  void SearchState(const Class& c, RequestId request, std::int64_t length, Found& found);
   const std::vector<BlockId>& FoundOf(std::size_t group) const;
+  // B16: whether the last hit ends inside a block of the group.
+  bool EndsInside(std::size_t g) const {
+    return unit_ > 0 && hit_.tokens % GroupAt(g).block_size != 0;
+  }
+  // B16: whether the next step would write over an entry inside the request's block.
+  bool KeepsInside(std::size_t g, const Table::OfGroup& own, std::int64_t computed) const;
+  void MoveInside(std::size_t g, const Table::OfGroup& own, std::int64_t computed);
   std::int64_t Needed(std::size_t g, std::int64_t positions, std::int64_t tokens) const;
   void TakeOf(std::size_t g, Table::OfGroup& own, std::int64_t tokens);
   void RegisterOf(std::size_t g, Table::OfGroup& own, RequestId request, std::int64_t tokens);
@@ -143,11 +154,14 @@ class GroupedKv {
   std::vector<std::pair<std::size_t, std::size_t>> class_of_;  // by group: class, place in it
   std::int64_t alignment_ = 16;                                // of hits
   std::int64_t rounding_ = 1;                                  // of registrations
+  std::int64_t unit_ = 0;                                      // B16; 0: whole blocks
   std::vector<bool> shared_;                                   // segment: others may ask for it
   std::vector<bool> again_;                                    // request: it was preempted
   std::vector<Block> blocks_;                                  // the last: ends of the free list
   std::unordered_map<Key, BlockId> named_;
-  std::int64_t free_ = 0, evicted_ = 0, call_ = 0;
+  std::int64_t free_ = 0, evicted_ = 0;
+  std::vector<Key> fresh_;                           // B14: states registered by this call
+  std::vector<std::pair<BlockId, BlockId>> copies_;  // B16: original and copy, of this call
   Hit hit_;
   std::vector<Found> found_;  // by class, of the last LookUp
   std::vector<BlockId> scratch_;

@@ -67,6 +67,7 @@ Formed GroupedScheduler::Form(StepPlan& plan) {
     plan.blocked = BlockedBy::kKvBlocks;
     ++tokenless_calls_;
   }
+  kv_.EndCall();
   const bool lasts = plan.preempted.empty() && queue_.size() > 0 &&
                      (plan.blocked == BlockedBy::kSeats || plan.blocked == BlockedBy::kKvBlocks);
   head_waits_ = lasts ? plan.blocked : BlockedBy::kNothing;
@@ -136,7 +137,7 @@ bool GroupedScheduler::TakeFor(std::size_t& at, std::int64_t tokens, StepPlan& p
   Slot& slot = At(running_[at]);
   for (;;) {
     kv_.GiveUp(slot.table, slot.computed - slot.in_flight);
-    if (kv_.Needed(slot.table, slot.computed + tokens) <= kv_.free()) break;
+    if (kv_.Needed(slot.table, slot.computed, slot.computed + tokens) <= kv_.free()) break;
     in_.recorder.BlocksRefused(1);
     const std::size_t victim = Victim();
     const bool itself = victim == at;
@@ -144,8 +145,10 @@ bool GroupedScheduler::TakeFor(std::size_t& at, std::int64_t tokens, StepPlan& p
     if (itself) return false;
     if (victim < at) --at;
   }
-  kv_.Take(slot.table, slot.computed + tokens);
-  kv_.Register(slot.table, slot.request, std::min(slot.computed + tokens, slot.known));
+  const std::int64_t upto = std::min(slot.computed + tokens, slot.known);
+  kv_.Take(slot.table, slot.computed, slot.computed + tokens);
+  kv_.Register(slot.table, slot.request, upto);
+  kv_.RegisterInside(slot.table, slot.request, slot.computed, upto);
   SetQuiet(slot, slot.computed, slot.in_flight);
   return true;
 }
@@ -232,6 +235,7 @@ BlockedBy GroupedScheduler::AdmitHead() {
   slot.chunk = tokens;
   kv_.Admit(slot.table, hit.tokens + tokens);
   kv_.Register(slot.table, head, std::min(hit.tokens + tokens, known));
+  kv_.RegisterInside(slot.table, head, hit.tokens, std::min(hit.tokens + tokens, known));
   left_ -= tokens;
   members_.push_back(id);
   if (kv_.prefix_caching()) CountHit(slot, known);
