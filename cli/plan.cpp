@@ -56,9 +56,11 @@ constexpr const char* kPlanHelp =
     "interval: on its good side every target is met for certain, beyond the other end one is\n"
     "missed; binding is the target that ends it; curve the places that were tried. Each has as\n"
     "many runs as the interval needs, on the same seeds. checked: what servecast run --sampling\n"
-    "says of the very scenarios that the answer is about, and whether it agrees. sure, of max-rate\n"
+    "says of the very scenarios that the answer is about, and whether it agrees. sure, of "
+    "max-rate\n"
     "and min-gpus: where all targets are met with 90 % probability (at_90), and at even odds\n"
-    "(at_50), the forecast's error included; other answers are of sampling alone. Exit 0 also when\n"
+    "(at_50), the forecast's error included; other answers are of sampling alone. Exit 0 also "
+    "when\n"
     "there is no answer: it is null then, and outcome says why.\n";
 
 // What a question is given besides the scenario, as typed.

@@ -55,8 +55,32 @@ const layers = {
   // What asks more than one simulation.
   experiment: ['base', 'public', 'cost', 'workload', 'evidence', 'metrics', 'serving', 'policies', 'io', 'simulation'],
   // What measurements of a server say of a model's parameters.
-  calibrate: ['base', 'public', 'cost', 'workload', 'evidence', 'metrics', 'serving', 'io', 'import', 'simulation', 'experiment'],
-  plan: ['base', 'public', 'cost', 'workload', 'evidence', 'metrics', 'serving', 'policies', 'io', 'simulation', 'experiment'],
+  calibrate: [
+    'base',
+    'public',
+    'cost',
+    'workload',
+    'evidence',
+    'metrics',
+    'serving',
+    'io',
+    'import',
+    'simulation',
+    'experiment',
+  ],
+  plan: [
+    'base',
+    'public',
+    'cost',
+    'workload',
+    'evidence',
+    'metrics',
+    'serving',
+    'policies',
+    'io',
+    'simulation',
+    'experiment',
+  ],
 };
 const engine = Object.keys(layers);
 for (const layer of ['host', 'wasm', 'testing']) layers[layer] = [...engine];

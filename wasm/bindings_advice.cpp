@@ -1,4 +1,5 @@
-// Changes of a scenario, each run: asked for once a verdict stands and misses a target, so of the whole module.
+// Changes of a scenario, each run: asked for once a verdict stands and misses a target, so of the
+// whole module.
 #include <string>
 #include <utility>
 

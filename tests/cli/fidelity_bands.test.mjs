@@ -10,8 +10,7 @@ import { servecast } from './measured_folders.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const forecasts =
-  process.env.SERVECAST_FORECASTS ??
-  join(root, '../shared/reference/error-model/as-forecast-2026-11-27.csv.gz');
+  process.env.SERVECAST_FORECASTS ?? join(root, '../shared/reference/error-model/as-forecast-2026-11-27.csv.gz');
 const skip = existsSync(forecasts) ? false : 'no forecasts';
 
 test('Evidence_IsWhatTheCommandWrites', { skip }, () => {
@@ -21,7 +20,10 @@ test('Evidence_IsWhatTheCommandWrites', { skip }, () => {
     const { status, stdout } = servecast('fidelity', '--evidence', file, '--forecasts', forecasts);
     assert.equal(status, 0);
     assert.equal(readFileSync(file, 'utf8'), readFileSync(join(root, 'presets/evidence.json'), 'utf8'));
-    assert.ok(readFileSync(join(root, 'docs/fidelity.md'), 'utf8').includes(stdout.trim()), 'docs/fidelity.md, "Bands"');
+    assert.ok(
+      readFileSync(join(root, 'docs/fidelity.md'), 'utf8').includes(stdout.trim()),
+      'docs/fidelity.md, "Bands"',
+    );
     // Set-ups left out, then laboratories: nine of ten hold, and better than one band for all.
     const [setups, laboratories] = stdout.split('Laboratories left out:');
     for (const text of [setups, laboratories]) {

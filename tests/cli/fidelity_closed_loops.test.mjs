@@ -292,7 +292,12 @@ test('Fidelity_AScenarioBesideARow_SaysServerAndLoad', () => {
     });
   const header = 'row,model,gpu,tp,engine,engine_version,requests,osl,meas_duration_s,meas_ttft_ms,meas_tpot_ms';
   const files = {
-    'lab/runs.csv': [header, 'few,llama-3.1-8b,h100-sxm,1,vllm,0.11.0,100,50,2,500,10', 'many,,,,,,,50,,500,10', 'absent,,,,,,,,,1,1'],
+    'lab/runs.csv': [
+      header,
+      'few,llama-3.1-8b,h100-sxm,1,vllm,0.11.0,100,50,2,500,10',
+      'many,,,,,,,50,,500,10',
+      'absent,,,,,,,,,1,1',
+    ],
     'lab/scenarios/few.json': scenario(16),
     'lab/scenarios/many.json': scenario(100),
     'lab/scenarios/left.json': scenario(1),
@@ -308,12 +313,16 @@ test('Fidelity_AScenarioBesideARow_SaysServerAndLoad', () => {
     assert.match(table.set('lab/scenarios/left.json').skipped[0].reason, /no row of another file names/);
     // A setting of all rows wins over what the scenario says.
     const set = rowsOf(folder, '--set', 'engine.max_num_seqs=100');
-    assert.equal(Number(set.find(({ row, metric }) => row === 'few' && metric === 'ttft').predicted), of('many', 'ttft'));
+    assert.equal(
+      Number(set.find(({ row, metric }) => row === 'few' && metric === 'ttft').predicted),
+      of('many', 'ttft'),
+    );
   });
 });
 
 test('Fidelity_ClientsOfChatLengths_WaitForStatedSeats', () => {
-  const header = 'gpu,tp,model,weights,engine,engine_version,max_num_seqs,concurrency,isl_mean,osl_mean,output_tokens_per_s,ttft_mean_ms';
+  const header =
+    'gpu,tp,model,weights,engine,engine_version,max_num_seqs,concurrency,isl_mean,osl_mean,output_tokens_per_s,ttft_mean_ms';
   const row = (seats) => `l40s,1,Qwen3-14B,awq,vllm,0.19,${seats},16,200,200,500,100`;
   withFiles({ 'chat.csv': [header, row(4), row(16), row('')] }, (folder) => {
     const ttft = rowsOf(folder).filter(({ metric }) => metric === 'ttft');

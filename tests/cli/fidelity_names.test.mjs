@@ -723,11 +723,6 @@ test('Fidelity_WeightsOfAConfig_AreReadByTheirWriter', () => {
 test('Fidelity_ConfigsThatAreNotModelled_AreLeftOutWithTheReason', () => {
   const shape = { ...attention, num_key_value_heads: 8, intermediate_size: 14336 };
   const cases = {
-    'qwen3-next': [
-      { ...shape, model_type: 'qwen3_next', architectures: ['Qwen3NextForCausalLM'] },
-      // Its file says how large the states of its linear layers are.
-      /layers\/0: found 0 as state_heads, allowed from 1 up/,
-    ],
     jamba: [{ ...shape, model_type: 'jamba' }, /found jamba/],
     mamba: [{ ...shape, model_type: 'mamba' }, /found mamba/],
     mpt: [{ ...shape, model_type: 'mpt' }, /found mpt/],

@@ -108,7 +108,10 @@ test('Sweep_WrongArguments_AreNamed', () => {
 test('Check_ExitCode_IsTheCertainVerdict', () => {
   const met = servecast('check', chat);
   assert.equal(met.status, 0, met.stdout);
-  assert.match(met.stdout, /^met +verdict: .*\nmet +TTFT p99 <= 200 ms: [\d.]+ ms \(90 %: [\d.]+ ms to [\d.]+ ms\), met with more than 99 %\n/);
+  assert.match(
+    met.stdout,
+    /^met +verdict: .*\nmet +TTFT p99 <= 200 ms: [\d.]+ ms \(90 %: [\d.]+ ms to [\d.]+ ms\), met with more than 99 %\n/,
+  );
   const missed = servecast('check', chat, ...rate(60));
   assert.equal(missed.status, 1);
   assert.match(missed.stdout, /^missed +TPOT p99 <= 20 ms: /m);

@@ -75,8 +75,7 @@ TEST(ImportTrtllm, YamlAlone_IsAServer) { ExpectOfYaml(Import(kYaml)); }
 
 TEST(ImportTrtllm, YamlBesideACommand_IsOfItsServer) {
   const std::string_view base = *ScenarioPreset("llama-3.1-8b-h100-chat");
-  const std::string command =
-      "trtllm-serve meta-llama/Llama-3.1-8B-Instruct --config extra.yml";
+  const std::string command = "trtllm-serve meta-llama/Llama-3.1-8B-Instruct --config extra.yml";
   ExpectOfYaml(Import({{"serve.sh", command}, {"extra.yml", kYaml}}, base));
 }
 

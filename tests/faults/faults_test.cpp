@@ -114,8 +114,7 @@ int FirstCaught(int fault) {
   if (fault > 0) return first(Differs);
   return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers),
                    first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer),
-                   first(SglangDiffers), first(WindowsDiffer),
-                   first(TrtllmDiffers)});
+                   first(SglangDiffers), first(WindowsDiffer), first(TrtllmDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

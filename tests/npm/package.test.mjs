@@ -41,7 +41,8 @@ const sentence = said.verdict.sentence;
 // Of an engine that the first module lacks.
 const { document: ofPreset } = JSON.parse(readFileSync(join(root, `presets/scenarios/${preset}.json`)));
 const sglang = { ...ofPreset, engine: { preset: 'sglang-0.5.9' } };
-const sglangSaid = JSON.parse(ran(binary, ['run', '-', '--sampling'], { input: JSON.stringify(sglang) })).verdict.sentence;
+const sglangSaid = JSON.parse(ran(binary, ['run', '-', '--sampling'], { input: JSON.stringify(sglang) })).verdict
+  .sentence;
 
 test('Tarball_HasWhatItsExportsName_AndNoSources', () => {
   const names = new Set(files.map(({ path }) => path));

@@ -126,11 +126,12 @@ TEST(DifferentialTrtllm, RandomCases_EqualTheReference) {
     revived += reference.revived;
     stopped += reference.would_stop ? 1 : 0;
   }
-  std::printf("%lld steps, %lld paused, %lld unfinished chunks, %lld hits, %lld go on behind their "
-              "end, %lld cases in which TensorRT-LLM stops\n",
-              static_cast<long long>(steps), static_cast<long long>(paused),
-              static_cast<long long>(chunks), static_cast<long long>(hits),
-              static_cast<long long>(revived), static_cast<long long>(stopped));
+  std::printf(
+      "%lld steps, %lld paused, %lld unfinished chunks, %lld hits, %lld go on behind their "
+      "end, %lld cases in which TensorRT-LLM stops\n",
+      static_cast<long long>(steps), static_cast<long long>(paused), static_cast<long long>(chunks),
+      static_cast<long long>(hits), static_cast<long long>(revived),
+      static_cast<long long>(stopped));
   if (Cases() < 1000) return;
   for (const std::int64_t count : {paused, chunks, hits}) {
     EXPECT_GT(count, static_cast<std::int64_t>(Cases() / 40));

@@ -19,8 +19,7 @@ TrtllmSettings MakeSettings(Dice& dice) {
   if (dice.Percent(30)) s.max_seq_len = std::max<std::int64_t>(8, s.max_seq_len / 2);
   s.max_batch_size = dice.Pick<std::int64_t>({1, 2, 4, 8, 16});
   s.enable_chunked_prefill = dice.Percent(50);
-  s.context_chunking_policy =
-      dice.Pick<const char*>({"FIRST_COME_FIRST_SERVED", "EQUAL_PROGRESS"});
+  s.context_chunking_policy = dice.Pick<const char*>({"FIRST_COME_FIRST_SERVED", "EQUAL_PROGRESS"});
   if (dice.Percent(25)) s.chunk_unit_size = s.tokens_per_block * dice.Between(1, 3);
   const std::int64_t unit = s.chunk_unit_size.value_or(s.tokens_per_block);
   s.max_num_tokens = std::max(unit, dice.Pick<std::int64_t>({3, 10, 24, 60, 400}));
@@ -43,8 +42,7 @@ void AddContent(Dice& dice, TrtllmCase& made, std::size_t groups) {
   const std::size_t r = t.content.size();
   ContentSegment own;
   if (r > 0 && dice.Percent(35)) {
-    const auto p =
-        static_cast<std::size_t>(dice.Between(0, static_cast<std::int64_t>(r) - 1));
+    const auto p = static_cast<std::size_t>(dice.Between(0, static_cast<std::int64_t>(r) - 1));
     const std::int64_t made_there = std::min<std::int64_t>(t.output_tokens[p], made.max_new[p]);
     const std::int64_t shared =
         std::min<std::int64_t>(t.prompt_tokens[p] + made_there, t.prompt_tokens[r]);

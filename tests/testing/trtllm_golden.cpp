@@ -133,8 +133,8 @@ std::optional<Issue> ReadRequests(const fs::path& path, TrtllmCase& golden) {
   }
   const std::set<double> levels(priorities.begin(), priorities.end());
   for (const double priority : priorities) {
-    t.priority.push_back(static_cast<std::int32_t>(
-        std::distance(levels.begin(), levels.find(priority))));
+    t.priority.push_back(
+        static_cast<std::int32_t>(std::distance(levels.begin(), levels.find(priority))));
   }
   return table.error();
 }
@@ -209,10 +209,18 @@ std::optional<Issue> ReadSteps(const fs::path& path, TrtllmCase& golden) {
 
 std::optional<Issue> ReadResults(const fs::path& path, TrtllmCase& golden) {
   const bool ranks = golden.settings.attention_dp_size > 1;
-  std::vector<std::string> columns = {
-      "id",        "activated_s", "first_scheduled_s", "first_token_s",  "finish_s",
-      "generated", "pauses",      "reused_first",      "reused_resumes", "first_step",
-      "first_token_step", "finish_step"};
+  std::vector<std::string> columns = {"id",
+                                      "activated_s",
+                                      "first_scheduled_s",
+                                      "first_token_s",
+                                      "finish_s",
+                                      "generated",
+                                      "pauses",
+                                      "reused_first",
+                                      "reused_resumes",
+                                      "first_step",
+                                      "first_token_step",
+                                      "finish_step"};
   if (ranks) columns.emplace_back("rank");
   Result<CsvTable> read = CsvTable::Read(path, columns);
   if (!read.ok()) return read.issues().front();
@@ -422,8 +430,8 @@ std::vector<TrtllmStep> TrtllmStepsOf(const std::vector<StepRecord>& records) {
       if (prefilled < r.prefill_tokens) {
         prefilled += m.tokens;
         step.context.push_back({m.id, m.tokens, m.computed_before, m.sampled > 0});
-        step.Q += static_cast<double>(m.tokens) * (static_cast<double>(m.computed_before) +
-                                                   static_cast<double>(m.tokens) / 2);
+        step.Q += static_cast<double>(m.tokens) *
+                  (static_cast<double>(m.computed_before) + static_cast<double>(m.tokens) / 2);
       } else {
         step.generation.push_back(m.id);
         step.K += m.computed_before;
@@ -545,8 +553,7 @@ std::optional<std::string> FirstDifference(const TrtllmCase& golden) {
   const Result<EngineRun> run =
       RunEngine(EngineCaseOf(golden), std::make_unique<TrtllmGoldenLatency>(), {});
   if (!run.ok()) return "the engine refuses it: " + run.issues().front().message;
-  std::optional<std::string> difference =
-      FirstDifference(golden, TrtllmStepsOf(run.value().steps));
+  std::optional<std::string> difference = FirstDifference(golden, TrtllmStepsOf(run.value().steps));
   if (difference) return difference;
   const RequestResults results = ResultsOf(run.value().report, golden.requests);
   return FirstDifference(golden, ResultsOf(golden, run.value().steps, results));

@@ -71,8 +71,7 @@ class Rank {
   void Wait(Batch& batch) {
     const bool on = s_.batch_wait_timeout_iters > 0 || s_.batch_wait_max_tokens_ratio > 0;
     if (!on || batch.context.empty() || batch.generation.empty()) return;
-    std::int64_t tokens =
-        static_cast<std::int64_t>(batch.generation.size()) * (1 + s_.draft_len);
+    std::int64_t tokens = static_cast<std::int64_t>(batch.generation.size()) * (1 + s_.draft_len);
     for (const Pointer& q : batch.context) {
       const std::int64_t estimated = Estimated(*q);
       const bool whole = estimated <= 0 || estimated + q->chunk < q->left();
@@ -88,8 +87,7 @@ class Rank {
   }
 
   void Pause(Request& q) {
-    const std::int64_t known =
-        q.pos < q.prompt ? q.pos : static_cast<std::int64_t>(q.known.size());
+    const std::int64_t known = q.pos < q.prompt ? q.pos : static_cast<std::int64_t>(q.known.size());
     kv.Leave(q.owner, q.known, std::max<std::int64_t>(0, known - 1));
   }
 
@@ -171,8 +169,7 @@ class Rank {
       return Blocks(q.prompt) - std::min(stored.used, most);
     }
     const std::int64_t size = kv.Size(q.owner);
-    const std::int64_t next =
-        size + std::min(1 + DraftsOf(q), q.rest - (size - q.prompt));
+    const std::int64_t next = size + std::min(1 + DraftsOf(q), q.rest - (size - q.prompt));
     return Blocks(next) - Blocks(size);
   }
 
@@ -427,8 +424,7 @@ class Run {
                        r);
     }
     const std::int64_t active = Active();
-    std::int64_t places =
-        static_cast<std::int64_t>(ranks_.size()) * s_.max_batch_size - active;
+    std::int64_t places = static_cast<std::int64_t>(ranks_.size()) * s_.max_batch_size - active;
     std::vector<std::size_t> fresh;
     for (; places > 0 && !waiting_.empty(); --places) {
       fresh.push_back(std::get<2>(*waiting_.begin()));
@@ -705,9 +701,10 @@ class Run {
       if (q->state == State::kDone) continue;
       const std::int64_t drafts = q->id < 0 ? 0 : s_.draft_len;
       const std::int64_t accepted =
-          drafts == 0 ? 0
-                      : in_.requests.accepted_drafts[static_cast<std::size_t>(
-                            q->id)][static_cast<std::size_t>(q->outputs % (drafts + 1))];
+          drafts == 0
+              ? 0
+              : in_.requests.accepted_drafts[static_cast<std::size_t>(q->id)]
+                                            [static_cast<std::size_t>(q->outputs % (drafts + 1))];
       ++q->outputs;
       q->rewinds = drafts - accepted;
       Tokens(*q, 1 + accepted);

@@ -77,8 +77,8 @@ struct TrtllmInput {
 struct TrtllmOutput {
   std::vector<TrtllmStep> steps;
   std::vector<TrtllmResult> results;
-  std::int64_t revived = 0;   // rule 39
-  bool would_stop = false;    // it would have stopped with an error, or waited for ever
+  std::int64_t revived = 0;  // rule 39
+  bool would_stop = false;   // it would have stopped with an error, or waited for ever
 };
 
 TrtllmOutput RunTrtllmReference(const TrtllmInput& input);

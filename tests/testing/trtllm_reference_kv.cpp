@@ -134,8 +134,8 @@ void TrtllmReferenceKv::Admit(std::vector<Newcomer>& newcomers) {
       }
       if (exact == nullptr) break;
       const std::int64_t block = exact->block;
-      claims[i].push_back({block, !full, users_[static_cast<std::size_t>(block)] > 0,
-                           HasChildren(block)});
+      claims[i].push_back(
+          {block, !full, users_[static_cast<std::size_t>(block)] > 0, HasChildren(block)});
       Unqueue(block);
       n.found += static_cast<std::int64_t>(matched);
       if (!full) break;
@@ -180,8 +180,7 @@ void TrtllmReferenceKv::Admit(std::vector<Newcomer>& newcomers) {
         hold(claim.block);
       } else {
         hold(Take(newcomers[i].owner));
-        const bool queued =
-            std::find(queue_.begin(), queue_.end(), claim.block) != queue_.end();
+        const bool queued = std::find(queue_.begin(), queue_.end(), claim.block) != queue_.end();
         if (idle && users_[static_cast<std::size_t>(claim.block)] == 0 && !queued) {
           Give(claim.block, false);
         }

@@ -1,5 +1,5 @@
-// TensorRT-LLM's KV blocks (rules 40 to 57), written to be read: a block has its tokens, the tree its
-// places, the free queue its order. See trtllm_reference.h.
+// TensorRT-LLM's KV blocks (rules 40 to 57), written to be read: a block has its tokens, the tree
+// its places, the free queue its order. See trtllm_reference.h.
 #pragma once
 
 #include <cstdint>

@@ -51,9 +51,9 @@ std::set<std::string> SchedulerYaml(const SchedulerSpec& scheduler, std::string&
 void LeaveOutRanks(ExportJob& job, std::size_t pool) {
   const PoolSpec& p = job.scenario().cluster.pools[pool];
   if (p.attention_data_parallel > 1) {
-    job.LeaveOut(Format("cluster.pools.{}.attention_data_parallel = {}", pool,
-                        p.attention_data_parallel),
-                 "enable_attention_dp is not written: its schedule in lock step is not forecast");
+    job.LeaveOut(
+        Format("cluster.pools.{}.attention_data_parallel = {}", pool, p.attention_data_parallel),
+        "enable_attention_dp is not written: its schedule in lock step is not forecast");
   }
 }
 
@@ -68,8 +68,8 @@ std::string YamlOfPool(ExportJob& job, std::size_t pool) {
   std::string text = Format("tensor_parallel_size: {}\n", p.tensor_parallel);
   if (p.pipeline_parallel > 1) text += Format("pipeline_parallel_size: {}\n", p.pipeline_parallel);
   if (e.enable_expert_parallel) text += Format("moe_expert_parallel_size: {}\n", p.tensor_parallel);
-  text += Format("max_batch_size: {}\nmax_num_tokens: {}\n", e.max_num_seqs,
-                 e.max_num_batched_tokens);
+  text +=
+      Format("max_batch_size: {}\nmax_num_tokens: {}\n", e.max_num_seqs, e.max_num_batched_tokens);
   if (e.max_model_len) text += Format("max_seq_len: {}\n", *e.max_model_len);
   text += Format("enable_chunked_prefill: {}\ndisable_overlap_scheduler: {}\n",
                  TruthText(e.enable_chunked_prefill), TruthText(!e.async_scheduling));

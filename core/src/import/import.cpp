@@ -104,7 +104,8 @@ Issue NothingIn(const ImportText& text, const Issues& problems) {
   return {
       text.name,
       "found nothing that can be imported; allowed are a config.json of Hugging Face, a command of "
-      "vllm serve, SGLang, TensorRT-LLM, vllm bench serve, BLIS or Vidur, docker run, Kubernetes or "
+      "vllm serve, SGLang, TensorRT-LLM, vllm bench serve, BLIS or Vidur, docker run, Kubernetes "
+      "or "
       "llm-d YAML, a result of vllm bench serve, Prometheus text of vLLM, and nvidia-smi"};
 }
 

@@ -1,6 +1,6 @@
-// Servers of TensorRT-LLM: trtllm-serve, Dynamo's workers (python3 -m dynamo.trtllm), and the YAML of
-// its LLM API that both read (--extra_llm_api_options, --config, --extra-engine-args): in a heredoc of
-// the same text, or as a text of its own. Names as tensorrt_llm/llmapi/llm_args.py and
+// Servers of TensorRT-LLM: trtllm-serve, Dynamo's workers (python3 -m dynamo.trtllm), and the YAML
+// of its LLM API that both read (--extra_llm_api_options, --config, --extra-engine-args): in a
+// heredoc of the same text, or as a text of its own. Names as tensorrt_llm/llmapi/llm_args.py and
 // tensorrt_llm/commands/serve.py have them, of 1.0 to 1.2.
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -63,9 +63,15 @@ constexpr Option kTrtllmOptions[] = {
     {"publish-events-and-metrics", kFlag, {}, kNoTime},
 };
 
-constexpr std::string_view kTrtllmApart[] = {
-    "model",      "model-path", "ep-size",           "expert-parallel-size",  "kv-cache-dtype",
-    "config",     "extra-llm-api-options",           "extra-engine-args",     "disaggregation-mode"};
+constexpr std::string_view kTrtllmApart[] = {"model",
+                                             "model-path",
+                                             "ep-size",
+                                             "expert-parallel-size",
+                                             "kv-cache-dtype",
+                                             "config",
+                                             "extra-llm-api-options",
+                                             "extra-engine-args",
+                                             "disaggregation-mode"};
 
 enum class TrtllmForm { kNumber, kTruth, kNot, kWord };
 
@@ -89,10 +95,12 @@ constexpr YamlMember kYamlMembers[] = {
     {"kv_cache_config.tokens_per_block", "engine.block_size"},
     {"kv_cache_config.enable_block_reuse", "engine.enable_prefix_caching", TrtllmForm::kTruth},
     {"kv_cache_config.enable_partial_reuse", "scheduler.enable_partial_reuse", TrtllmForm::kTruth},
-    {"kv_cache_config.copy_on_partial_reuse", "scheduler.copy_on_partial_reuse", TrtllmForm::kTruth},
+    {"kv_cache_config.copy_on_partial_reuse", "scheduler.copy_on_partial_reuse",
+     TrtllmForm::kTruth},
     {"scheduler_config.capacity_scheduler_policy", "scheduler.capacity_scheduler_policy",
      TrtllmForm::kWord},
-    {"scheduler_config.context_chunking_policy", "scheduler.context_chunking_policy", TrtllmForm::kWord},
+    {"scheduler_config.context_chunking_policy", "scheduler.context_chunking_policy",
+     TrtllmForm::kWord},
 };
 
 // What of it is left out, and why.
@@ -119,7 +127,7 @@ constexpr std::pair<std::string_view, std::string_view> kYamlLeftOut[] = {
 
 // "a.b" for each member that is no object; those of lists by their text.
 void FlattenYaml(const TrtllmJson& of, const std::string& above,
-             std::vector<std::pair<std::string, std::string>>& members) {
+                 std::vector<std::pair<std::string, std::string>>& members) {
   for (const auto& [name, value] : of.items()) {
     const std::string path = above.empty() ? name : above + "." + name;
     if (value.is_object() && !value.empty()) {
@@ -187,7 +195,8 @@ class TrtllmServer {
       } else if (member.form == TrtllmForm::kWord) {
         draft_.Take(Path(member.path), lower, from);
       } else if (member.form != TrtllmForm::kNumber && truth) {
-        draft_.Take(Path(member.path), (lower == "true") == (member.form == TrtllmForm::kTruth), from);
+        draft_.Take(Path(member.path), (lower == "true") == (member.form == TrtllmForm::kTruth),
+                    from);
       } else if (lower != "null") {
         draft_.Ignore(from, "its value is not understood");
       }
@@ -222,7 +231,8 @@ Variables FilesIn(std::string_view text) {
     }
     if (end.empty() || line.find("<<<") != std::string_view::npos) continue;
     const std::string_view behind = Stripped(line.substr(into + 1));
-    std::string& content = files[std::string(BaseName(behind.substr(0, behind.find_first_of(" <"))))];
+    std::string& content =
+        files[std::string(BaseName(behind.substr(0, behind.find_first_of(" <"))))];
     for (++i; i < lines.size() && Stripped(lines[i]) != end; ++i) {
       content += std::string(lines[i]) + "\n";
     }
@@ -245,8 +255,8 @@ std::optional<std::size_t> TrtllmArguments(const CommandWords& words) {
       return i + 1 < words.size() && words[i + 1] == "serve" ? i + 2 : i + 1;
     }
     const bool module = words[i] == "-m" && i + 1 < words.size();
-    if (module && (words[i + 1] == "dynamo.trtllm" ||
-                   words[i + 1] == "tensorrt_llm.commands.serve")) {
+    if (module &&
+        (words[i + 1] == "dynamo.trtllm" || words[i + 1] == "tensorrt_llm.commands.serve")) {
       return i + 2;
     }
   }
@@ -290,8 +300,8 @@ void ReadTrtllmServer(GivenOptions given, const ServerContext& context, Draft& d
   };
   const std::string mode = LowerCase(given.Text("disaggregation-mode"));
   const std::string role = mode.find("prefill") == 0  ? "prefill"
-                     : mode.find("decode") == 0 ? "decode"
-                                                : context.role;
+                           : mode.find("decode") == 0 ? "decode"
+                                                      : context.role;
   const std::int64_t stages = count("pool.pipeline_parallel");
   if (!role.empty() || stages > 1) {
     draft.Drop(server.Path("scheduler"));
@@ -331,7 +341,7 @@ bool ReadTrtllmLaunch(const CommandWords& words, ServerContext context, Draft& d
   if (context.from.empty()) context.from = "a command of TensorRT-LLM";
   if (context.version.empty()) context.version = VersionOfImage(container.image);
   ReadTrtllmServer(ReadOptions(std::span<const std::string>(words).subspan(*begin), kTrtllmOptions),
-               context, draft);
+                   context, draft);
   return true;
 }
 

@@ -1,4 +1,5 @@
-// The fields of schedulers that have options of their own: SGLang's and TensorRT-LLM's. See fields.cpp.
+// The fields of schedulers that have options of their own: SGLang's and TensorRT-LLM's. See
+// fields.cpp.
 #include "io/fields_of.h"
 
 namespace servecast {

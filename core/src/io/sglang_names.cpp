@@ -121,8 +121,7 @@ void TakeSharedNames(std::string_view policy, Json& holder, const std::string& a
     if (engine.is_string()) engine = Json{{"preset", engine}};
     if (engine.is_null()) engine = Json::object();
     if (!engine.is_object()) return;  // which is an issue by itself
-    TakeShared(name, Format("{}/scheduler/{}", above, name.own), std::move(value), engine,
-               issues);
+    TakeShared(name, Format("{}/scheduler/{}", above, name.own), std::move(value), engine, issues);
   }
 }
 

@@ -1,6 +1,6 @@
 // What other servers and vLLM have in common is in `engine` by vLLM's names. Beside the schedulers
-// sglang and trtllm their own names are taken as well: scheduler.page_size is engine.block_size, and
-// so is scheduler.kv_cache_config.tokens_per_block.
+// sglang and trtllm their own names are taken as well: scheduler.page_size is engine.block_size,
+// and so is scheduler.kv_cache_config.tokens_per_block.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -55,7 +55,7 @@ struct SglangLevels {
 struct TrtllmLevels {
   std::int64_t fitting = 0;  // that its capacity scheduler let through
   std::int64_t active_after_schedule = 0, active_after_step = 0;  // in its list
-  std::vector<std::pair<RequestId, TimeNs>> activated;  // when, since the step before
+  std::vector<std::pair<RequestId, TimeNs>> activated;            // when, since the step before
 
   friend bool operator==(const TrtllmLevels&, const TrtllmLevels&) = default;
 };

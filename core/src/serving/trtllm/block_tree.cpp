@@ -103,13 +103,13 @@ BlockTree::Found BlockTree::Find(RequestId request, std::int64_t tokens) {
 
 // ---- Lists -----------------------------------------------------------------------------------
 
-void BlockTree::Append(List& list, Link Block::* link, BlockId id) {
+void BlockTree::Append(List& list, Link Block::*link, BlockId id) {
   At(id).*link = {list.last, kNone};
   (list.last == kNone ? list.first : (At(list.last).*link).after) = id;
   list.last = id;
 }
 
-void BlockTree::Remove(List& list, Link Block::* link, BlockId id) {
+void BlockTree::Remove(List& list, Link Block::*link, BlockId id) {
   const Link at = At(id).*link;
   (at.before == kNone ? list.first : (At(at.before).*link).after) = at.after;
   (at.after == kNone ? list.last : (At(at.after).*link).before) = at.before;
@@ -279,8 +279,7 @@ void BlockTree::Admit(std::vector<Admission>& admissions) {
     for (const Match& match : plans_[i].matches) {
       TakeMatched(admission, static_cast<std::int64_t>(i), match);
     }
-    const auto blocks =
-        static_cast<std::size_t>(CeilDiv(admission.tokens, options_.block_size));
+    const auto blocks = static_cast<std::size_t>(CeilDiv(admission.tokens, options_.block_size));
     while (sequence.blocks.size() < blocks) Hold(sequence, Take(admission.sequence));
   }
   lent_.clear();

@@ -36,8 +36,8 @@ class BlockTree {
 
   // What is stored of the full blocks of a text's first `tokens` tokens (exact matches).
   struct Found {
-    std::int64_t all = 0;        // blocks
-    std::int64_t used = 0;       // of them, held by a sequence
+    std::int64_t all = 0;         // blocks
+    std::int64_t used = 0;        // of them, held by a sequence
     std::uint64_t first_new = 0;  // the name of the first that is not stored; 0: all are
   };
   Found Find(RequestId request, std::int64_t tokens);
@@ -129,8 +129,8 @@ class BlockTree {
   BlockId FindExact(std::int64_t end) const;
   BlockId FindLongest(BlockId parent, std::int64_t from, std::int64_t to, std::int64_t& longest);
 
-  void Append(List& list, Link Block::* link, BlockId id);
-  void Remove(List& list, Link Block::* link, BlockId id);
+  void Append(List& list, Link Block::*link, BlockId id);
+  void Remove(List& list, Link Block::*link, BlockId id);
   void Enqueue(BlockId id);
   void Dequeue(BlockId id);
   List& ChildrenOf(BlockId parent) { return parent == kRoot ? roots_ : At(parent).children; }
@@ -154,10 +154,10 @@ class BlockTree {
   std::int64_t free_ = 0, evicted_ = 0, steps_ = 0, victims_round_ = 0;
   std::unordered_map<std::uint64_t, BlockId> stored_;  // by the name of the last token
   std::unordered_map<std::uint64_t, List> heads_;      // by that of the first
-  std::vector<BlockId> lent_;  // sources of copies of this step, not in the queue meanwhile
-  std::vector<Part> text_;     // scratch: its end first
-  std::int64_t length_ = 0;    // likewise
-  std::vector<Plan> plans_;    // likewise
+  std::vector<BlockId> lent_;   // sources of copies of this step, not in the queue meanwhile
+  std::vector<Part> text_;      // scratch: its end first
+  std::int64_t length_ = 0;     // likewise
+  std::vector<Plan> plans_;     // likewise
   std::vector<BlockId> below_;  // likewise
 };
 

@@ -1,8 +1,8 @@
 // Which tokens a step computes: TensorRT-LLM's micro-batch scheduler (rules 25 to 37), and waiting
 // for a fuller batch (rules 58 and 59). See trtllm_scheduler.h.
 //
-// Rule 49, a cut of batches above the budget, has nothing to cut: no batch is admitted above it, and
-// what reuse changes of a chunk makes it no longer.
+// Rule 49, a cut of batches above the budget, has nothing to cut: no batch is admitted above it,
+// and what reuse changes of a chunk makes it no longer.
 #include <algorithm>
 
 #include "serving/trtllm/trtllm_scheduler.h"
@@ -49,7 +49,8 @@ void TrtllmScheduler::Batch() {
       job.chunk = job.left();
       batch.push_back(id);
     } else {
-      const std::int64_t cost = std::max<std::int64_t>(1, Cost(job.prompt, job.reusable, job.left()));
+      const std::int64_t cost =
+          std::max<std::int64_t>(1, Cost(job.prompt, job.reusable, job.left()));
       // TensorRT-LLM takes no such prompt, and stops at one that a pause has made so long.
       const bool alone = cost > budget && used == 0;
       if (used + cost > budget && !alone) break;

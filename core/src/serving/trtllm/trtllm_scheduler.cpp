@@ -102,9 +102,9 @@ void TrtllmScheduler::Insert(std::vector<JobId>& list, JobId id) {
 }
 
 void TrtllmScheduler::Erase(std::vector<JobId>& list, JobId id) {
-  const auto at = std::lower_bound(
-      list.begin(), list.end(), At(id).order,
-      [this](JobId other, std::int64_t order) { return At(other).order < order; });
+  const auto at =
+      std::lower_bound(list.begin(), list.end(), At(id).order,
+                       [this](JobId other, std::int64_t order) { return At(other).order < order; });
   list.erase(at);
 }
 
@@ -198,10 +198,10 @@ Formed TrtllmScheduler::Form(StepPlan& plan) {
   TellMachine();
   if (waiting() > 0) {
     const bool lacks_blocks = pass_.refused || !pass_.paused.empty();
-    plan.blocked = lacks_blocks               ? BlockedBy::kKvBlocks
-                   : InQueue() > 0            ? BlockedBy::kSeats
-                   : pass_.contexts.empty()   ? BlockedBy::kTokenBudget
-                                              : BlockedBy::kNothing;
+    plan.blocked = lacks_blocks             ? BlockedBy::kKvBlocks
+                   : InQueue() > 0          ? BlockedBy::kSeats
+                   : pass_.contexts.empty() ? BlockedBy::kTokenBudget
+                                            : BlockedBy::kNothing;
   }
   if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
   if (formed) {

@@ -2,9 +2,9 @@
 // "TensorRT-LLM").
 //
 // A pass goes through the active list, which requests enter in order of arrival and keep their
-// place in until they end, paused or not. A capacity scheduler says for whom there are KV blocks: for
-// all that a request may become (guaranteed_no_evict), or for its next step, pausing the last of
-// the list for it (max_utilization). A micro-batch scheduler then gives tokens: one to each that
+// place in until they end, paused or not. A capacity scheduler says for whom there are KV blocks:
+// for all that a request may become (guaranteed_no_evict), or for its next step, pausing the last
+// of the list for it (max_utilization). A micro-batch scheduler then gives tokens: one to each that
 // generates, the rest to prompts, whole or in chunks.
 //
 // With the overlap scheduler a batch is formed while the one before computes. What a pass decided
@@ -88,7 +88,7 @@ class TrtllmScheduler final : public Scheduler {
     std::int64_t pos = 0, chunk = 0, reusable = 0;
     std::int64_t in_step = 0;  // the latest launched step that it was in before the sums
 
-    std::int64_t out = 0;  // tokens that it had made as it was paused
+    std::int64_t out = 0;                     // tokens that it had made as it was paused
     std::int64_t ahead = 0, joined_with = 0;  // in the sums
     std::int64_t member = 0;                  // of a pass that listed who generates
 
@@ -124,12 +124,12 @@ class TrtllmScheduler final : public Scheduler {
     JobId job = -1;
     std::int64_t life = 0;
     bool ends_prompt = false;
-    bool last = false;      // it ends
-    TimeNs previous = -1;   // token
+    bool last = false;     // it ends
+    TimeNs previous = -1;  // token
   };
   struct Outputs {
     std::vector<Output> contexts;
-    std::vector<Output> first;    // the first of theirs in the sums
+    std::vector<Output> first;  // the first of theirs in the sums
     std::vector<Output> last;   // in the sums, that end
 
     void Clear() {
@@ -228,8 +228,8 @@ class TrtllmScheduler final : public Scheduler {
   Replica& replica_;
   const ReplicaInput in_;
   const TrtllmSpec options_;
-  const std::int64_t size_;     // tokens of a block
-  const bool overlap_;          // a batch is formed while one computes
+  const std::int64_t size_;  // tokens of a block
+  const bool overlap_;       // a batch is formed while one computes
   std::optional<BlockTree> tree_;
   std::int64_t free_;  // blocks; without a tree
 
@@ -247,13 +247,13 @@ class TrtllmScheduler final : public Scheduler {
   Pass pass_;
   bool pending_ = false;  // what it decided is not true of its requests yet
   bool stuck_ = false;    // a pass like the last one would admit nobody, until somebody has ended
-  std::vector<RequestId> unshown_;  // paused by passes without a batch
-  std::unordered_set<std::uint64_t> coming_;  // rule 22
+  std::vector<RequestId> unshown_;             // paused by passes without a batch
+  std::unordered_set<std::uint64_t> coming_;   // rule 22
   std::vector<JobId> walk_, members_, ended_;  // scratch
   std::vector<BlockTree::Admission> news_;     // likewise
   std::int64_t pass_number_ = 0;
-  std::int64_t taken_ = 0;                    // by those that a pass let through: blocks
-  std::int64_t waited_ = 0;                   // rule 59
+  std::int64_t taken_ = 0;   // by those that a pass let through: blocks
+  std::int64_t waited_ = 0;  // rule 59
 
   // What is in the sums, and what generates besides: newcomers, who wait for the token budget, and
   // whose last token is in flight.

@@ -90,9 +90,9 @@ void TrtllmScheduler::Take() {
     job.reusable = 0;
     // Rule 46: reuse moves a chunk, but for the last one, and makes none shorter.
     const std::int64_t end = job.pos + job.chunk;
-    job.chunk = (end < job.prompt && job.pos > 0 ? end / size_ * size_
-                                                 : std::min(end, job.prompt)) -
-                job.pos;
+    job.chunk =
+        (end < job.prompt && job.pos > 0 ? end / size_ * size_ : std::min(end, job.prompt)) -
+        job.pos;
     Begin(job);
   }
   if (decodes_.size() > 0) {
@@ -110,8 +110,7 @@ void TrtllmScheduler::Take() {
 // The members that take a block in a step of the sums, in their order.
 void TrtllmScheduler::GrowMembers(std::int64_t step) {
   std::vector<JobId>& due = due_[static_cast<std::size_t>(step % size_)];
-  std::sort(due.begin(), due.end(),
-            [this](JobId a, JobId b) { return At(a).order < At(b).order; });
+  std::sort(due.begin(), due.end(), [this](JobId a, JobId b) { return At(a).order < At(b).order; });
   for (const JobId id : due) tree_->Grow(id);
 }
 
@@ -204,8 +203,8 @@ void TrtllmScheduler::Join(JobId id) {
   } else {
     ++ending_;
   }
-  newcomers_.push_back({.job = id, .life = job.life, .last = made >= job.end,
-                        .previous = job.token});
+  newcomers_.push_back(
+      {.job = id, .life = job.life, .last = made >= job.end, .previous = job.token});
 }
 
 std::size_t TrtllmScheduler::DueAt(const Job& job) const {
