@@ -8,6 +8,7 @@
 #include <system_error>
 #include <vector>
 
+#include "arguments.h"
 #include "base/printable.h"
 #include "commands.h"
 #include "host/files.h"

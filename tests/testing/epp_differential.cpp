@@ -231,7 +231,11 @@ class RandomCycles {
       endpoints_.push_back(e);
       if (endpoints_.size() > 1 && dice_.Percent(50)) std::swap(endpoints_[0], endpoints_.back());
     }
-    if (endpoints_.empty()) endpoints_.push_back({.id = 0, .role = roles_[0]});
+    if (!endpoints_.empty()) return;
+    epp::Endpoint only;
+    only.id = 0;
+    only.role = roles_[0];
+    endpoints_.push_back(only);
   }
 
   void Schedule() {

@@ -11,7 +11,7 @@
 namespace servecast::testing::epp_golden {
 namespace {
 
-constexpr TimeNs kScrape = 50 * kNsPerMs, kScrapeLag = 900'000, kSweepLag = 500'000;
+constexpr TimeNs kScrapePeriod = 50 * kNsPerMs, kScrapeLag = 900'000, kSweepLag = 500'000;
 constexpr TimeNs kNotRead =
     -3600 * kNsPerS;  // of an endpoint that came while scrapes of it stood still
 
@@ -202,7 +202,7 @@ class Sequence {
     }
     events_.push({kNsPerMs, Kind::kTick, 0});
     events_.push({kNsPerS + kSweepLag, Kind::kSweep, 0});
-    events_.push({kScrape + kScrapeLag, Kind::kScrape, 0});
+    events_.push({kScrapePeriod + kScrapeLag, Kind::kScrape, 0});
     while (events_.top().time < horizon) {
       const Event event = events_.top();
       events_.pop();
@@ -226,7 +226,7 @@ class Sequence {
         break;
       case Kind::kScrape:
         world_.Scrape(now);
-        events_.push({now + kScrape, Kind::kScrape, 0});
+        events_.push({now + kScrapePeriod, Kind::kScrape, 0});
         break;
       case Kind::kArrival:
         flow_.Arrive(event.which, now);

@@ -54,8 +54,8 @@ void LastChunksLast(std::vector<Pointer>& contexts) {
 
 class Rank {
  public:
-  Rank(const TrtllmSettings& settings, std::int64_t number)
-      : s_(settings), kv(settings), number(number) {}
+  Rank(const TrtllmSettings& settings, std::int64_t index)
+      : s_(settings), kv(settings), number(index) {}
 
   Batch Schedule() {
     Batch batch;

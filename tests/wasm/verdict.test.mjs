@@ -67,7 +67,9 @@ function finished(document, kind, use, of = module) {
 for (const [name, document] of Object.entries(documents)) {
   test(`Verdict_${name}_IsTheCommands`, () => {
     const native = command('run --sampling', document);
-    const { scenario, ...page } = finished(document, 'Experiment', (run) => JSON.parse(run.summary()));
+    // Clusters are in the whole module alone.
+    const of = document === apart ? whole : module;
+    const { scenario, ...page } = finished(document, 'Experiment', (run) => JSON.parse(run.summary()), of);
     assert.ok(scenario);
     assert.equal(JSON.stringify(page.verdict), JSON.stringify(native.verdict));
     assert.deepEqual(page, native);
