@@ -114,15 +114,10 @@ RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metr
   const bool queues = bands.features.run == RunKind::kServing ||
                       bands.features.run == RunKind::kTurns ||
                       (bands.features.run == RunKind::kLoop && row.values.contains("ttft"));
-  std::vector<Metrics> nodes;
-  if (queues) {
-    auto known = nodes_.find(key);
-    if (known == nodes_.end()) {
-      known = nodes_.emplace(key, RunNodes(row, setup, predicted, error)).first;
-    }
-    nodes = known->second;
-    if (nodes.empty()) return bands;
-  }
+  const auto [known, fresh] = queues_.try_emplace(key);
+  Queue& queue = known->second;
+  if (queues && fresh) queue.nodes = RunNodes(row, setup, predicted, error);
+  if (queues && queue.nodes.empty()) return bands;
   for (const auto& [metric, measured] : row.values) {
     const auto found = predicted.find(metric);
     if (found == predicted.end() || !(found->second > 0)) continue;
@@ -132,8 +127,12 @@ RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metr
                                    : Around(found->second, 0, MeasuredScale().prompt * error.half);
     } else if (queues &&
                (step || metric == "e2e" || metric.rfind("ttft", 0) == 0 || metric == "tpot_p99")) {
-      const auto response = ResponseOf(metric, nodes, bands, RequestsOf(row.load));
-      if (response) bands.figures[metric] = BandOf(*response);
+      const auto [band, first] = queue.bands.try_emplace(metric);
+      if (first) {
+        const auto response = ResponseOf(metric, queue.nodes, bands, RequestsOf(row.load));
+        if (response) band->second = BandOf(*response);
+      }
+      if (band->second) bands.figures[metric] = *band->second;
     }
   }
   return bands;

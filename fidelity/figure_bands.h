@@ -44,7 +44,12 @@ class BandReader {
                                 const Metrics& predicted, const StepError& error);
 
   std::vector<std::pair<SetupFeatures, ErrorField>> left_out_;  // by server
-  std::map<std::string, std::vector<Metrics>> nodes_;           // by key
+  // A row whose figures depend on a queue, at the nodes, and its bands by metric.
+  struct Queue {
+    std::vector<Metrics> nodes;
+    std::map<std::string, std::optional<FigureBand>> bands;
+  };
+  std::map<std::string, Queue> queues_;  // by key
   std::array<MeasuredReplay, kNodes> replays_;
 };
 

@@ -468,7 +468,7 @@ const DecodeRun* GroupedScheduler::BeginRun() {
 void GroupedScheduler::FirstOfRun(const Step& step) {
   for (const SlotId id : running_) {
     const TimeNs before = At(id).last_step;
-    if (before < step.start) in_.recorder.StepDelay(step.start, step.start - before, 1);
+    in_.recorder.StepDelay(step.start, std::max<TimeNs>(0, step.start - before), 1);
     CountGap(step, step.end - before, 1);
   }
   CountGap(step, 0, 0);
