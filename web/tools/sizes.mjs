@@ -61,9 +61,9 @@ const laterParts = [
   'worker-advice',
   'worker-band',
   'worker-files',
-  'servecast-(?!first)',
 ];
-const parts = new RegExp(`\\b(${laterParts.join('|')})\\b`);
+// A hash may begin with a dash.
+const parts = new RegExp(`\\b(${laterParts.join('|')})\\b|\\bservecast-(?!first)`);
 const kb = (bytes) => bytes / 1000;
 const presets = [];
 let total = 0;
