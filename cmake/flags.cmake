@@ -108,12 +108,12 @@ function(servecast_precompile target)
     ${arg_UNPARSED_ARGUMENTS})
 endfunction()
 
-# servecast_unite(TARGET [SIZE n] SOURCE...): with SERVECAST_UNITE, so many sources of a folder, or 8, are
-# compiled as one, which halves a build from nothing: most of it is the reading of the library's headers. Names in
-# the anonymous namespaces of a folder's files must then differ. Every file stays alone in clang, which shows
-# that it stands by itself.
+# servecast_unite(TARGET [SIZE n] [COLD regex COLD_OPTION option] SOURCE...): with SERVECAST_UNITE, so many sources of
+# a folder, or 8, are compiled as one, which halves a build from nothing: most of it is the reading of the library's
+# headers. Names in the anonymous namespaces of a folder's files must then differ. Sources that match COLD are apart, with
+# that option more. Every file stays alone in clang, which shows that it stands by itself.
 function(servecast_unite target)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SIZE" "")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "SIZE;COLD;COLD_OPTION" "")
   if(NOT arg_SIZE)
     set(arg_SIZE 8)
   endif()
@@ -128,13 +128,25 @@ function(servecast_unite target)
   foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
     get_filename_component(folder ${source} DIRECTORY)
     string(MAKE_C_IDENTIFIER "in_${folder}" folder)
-    # Policies are written from each other, with the same names in namespaces of their own: a kind is a group.
-    if(source MATCHES "policies/([a-z]+)_")
-      set_source_files_properties(${source} PROPERTIES UNITY_GROUP policies_${CMAKE_MATCH_1})
+    # Policies are written from each other, with the same names in namespaces of their own: a kind is a group. So is
+    # what a reference of a scheduler is made of.
+    if(source MATCHES "(policies)/([a-z]+)_|(testing)/(epp|pd|scheduled|sglang|trtllm)_")
+      set_source_files_properties(
+        ${source} PROPERTIES UNITY_GROUP ${CMAKE_MATCH_1}${CMAKE_MATCH_3}_${CMAKE_MATCH_2}${CMAKE_MATCH_4})
       continue()
+    endif()
+    if(arg_COLD AND source MATCHES "${arg_COLD}")
+      string(APPEND folder _cold)
     endif()
     math(EXPR group "0${${folder}} / ${arg_SIZE}")
     math(EXPR ${folder} "0${${folder}} + 1")
-    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${folder}_${group})
+    set(group ${folder}_${group})
+    set_source_files_properties(${source} PROPERTIES UNITY_GROUP ${group})
+    # An option of a source would leave it alone, so what is written of its group has it.
+    if(folder MATCHES "_cold$")
+      set_source_files_properties(
+        ${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir/Unity/unity_${group}_cxx.cxx
+        PROPERTIES COMPILE_OPTIONS "${arg_COLD_OPTION}" SKIP_PRECOMPILE_HEADERS ON)
+    endif()
   endforeach()
 endfunction()
