@@ -1,5 +1,5 @@
-// Everything that a report says is the same whatever the slices in which it was run: of every model's
-// preset with every engine's, where that can be.
+// Everything that a report says is the same whatever the slices in which it was run: of every
+// model's preset with every engine's, where that can be.
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -44,7 +44,8 @@ TEST(Slices, EveryModelAndEngine_SayTheSame) {
       if (!IssuesOf(document).empty()) continue;
       SCOPED_TRACE(document);
       const std::string whole = AllOf(document, INT64_MAX);
-      for (const std::int64_t slice : {1, 7, 500}) ASSERT_EQ(whole, AllOf(document, slice)) << slice;
+      for (const std::int64_t slice : {1, 7, 500})
+        ASSERT_EQ(whole, AllOf(document, slice)) << slice;
       ++compared;
     }
   }

@@ -90,8 +90,8 @@ double MeanOverFactors(const Function& of) {
   return sum / (kStepGrid * kPromptGrid);
 }
 
-// Where that share of the mixture lies below, to 1e-10: false position as Illinois has it (Dowell and
-// Jarratt, 1971), with a bisection now and then where the mixture has a gap.
+// Where that share of the mixture lies below, to 1e-10: false position as Illinois has it (Dowell
+// and Jarratt, 1971), with a bisection now and then where the mixture has a gap.
 double Quantile(const std::vector<double>& logs, const Response& r, double share) {
   const auto beyond = [&](double x) {
     double below = -share * static_cast<double>(logs.size());
