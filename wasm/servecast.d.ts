@@ -1174,6 +1174,26 @@ export interface RunFigures {
     readonly kv_peak_usage: readonly number[];
     readonly ttft_mean_ms: readonly (number | null)[];
   };
+  /** Replicas that came and went; absent where their number is fixed. */
+  readonly scaling?: {
+    readonly cold_start_s: number;
+    /** Decided by the scaler. */
+    readonly starts: number;
+    readonly stops: number;
+    /** At one time. */
+    readonly most_up: number;
+    /** Summed over replicas: from the start of a cold start to the end of a drain; while up. */
+    readonly replica_s: number;
+    readonly up_s: number;
+    readonly gpu_s: number;
+    /** Of gpu_s, in US dollars; null: the GPU has no price. */
+    readonly cost: number | null;
+    /** Replicas in each state from a time on. */
+    readonly at_s: readonly number[];
+    readonly starting: readonly number[];
+    readonly up: readonly number[];
+    readonly draining: readonly number[];
+  };
   readonly sanity: readonly SanityCheck[];
   /** Preempted requests that wait here, where SGLang 0.5.16 would have lost them; absent: none. */
   readonly sglang_would_lose?: number;

@@ -121,7 +121,17 @@ struct Simulation::State {
         .clients = *clients,
         .decode_router = &decode_router,
         .decode_router_params = ParamValues(decode_router.params, cluster.decode_router_params),
-        .disaggregation = disaggregation});
+        .disaggregation = disaggregation,
+        .scaling = cluster.scaling.On() ? &cluster.scaling : nullptr,
+        .cold_start = ColdStart()});
+  }
+
+  // The parts of it one after another; a replica's weights come over one link.
+  TimeNs ColdStart() const {
+    const ScalingSpec& spec = scenario.cluster.scaling;
+    const double weights_gb = first().cost.weights_gib * 1.073741824 *
+                              static_cast<double>(scenario.cluster.pool().GpusOfReplica());
+    return SecondsToNs(spec.node_s + spec.image_s + weights_gb / spec.weights_gb_s + spec.engine_s);
   }
 
   void SetLatency(SimulationHooks& hooks) {
@@ -303,6 +313,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                  .kv_offload = s.replica->kv_offload(),
                  .token_delay = s.latency->OutputTokenDelay(),
                  .pools = std::move(runs),
+                 .scaling = s.replica->ScalingTo(end),
                  .replicas = detail == ReportDetail::kTotals ? std::vector<ReplicaReport>()
                                                              : s.replica->PerReplica(end)},
                 detail);

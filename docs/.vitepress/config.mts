@@ -74,6 +74,7 @@ export default defineConfig({
           'concepts/prefix-caching',
           'concepts/chunked-prefill',
           'concepts/roles',
+          'concepts/autoscaling',
           'concepts/tails',
         ),
       },

@@ -257,6 +257,7 @@ class Summary {
       if (stages > 1) stage_time += pool.recorder.busy_ns() * stages;
     }
     r.gpus = gpus;
+    PutScaling();
     if (r.stages > 1 && stage_time > 0) {
       r.bubble_share =
           1 - static_cast<double>(run_.counts.stage_busy_ns) / static_cast<double>(stage_time);
@@ -293,8 +294,19 @@ class Summary {
     }
     if (seconds <= 0) return;
     r.output_tokens_per_s = static_cast<double>(run_.recorder.measured_tokens()) / seconds;
-    r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / static_cast<double>(r.gpus);
+    r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / MeanGpus(r);
     PutCost(run_.scenario, r);
+  }
+
+  void PutScaling() {
+    ScalingReport& scaling = report_.scaling;
+    scaling = run_.scaling;
+    if (!scaling.on) return;
+    const PoolSpec& pool = run_.scenario.cluster.pool();
+    scaling.gpu_s = scaling.replica_s * static_cast<double>(pool.GpusOfReplica());
+    if (const auto& price = run_.scenario.hardware.price_per_gpu_hour) {
+      scaling.cost = scaling.gpu_s / 3600 * *price;
+    }
   }
 
   void CountOfClass(std::size_t i, ClassReport& r) const {
@@ -436,7 +448,11 @@ class Summary {
     return {sum.mfu / flops, sum.bandwidth / bandwidth};
   }
 
-  double Replicas() const { return static_cast<double>(run_.scenario.cluster.Replicas()); }
+  // Those that come and go: on average over the run.
+  double Replicas() const {
+    if (run_.scaling.on && run_.end > 0) return run_.scaling.replica_s / Seconds(run_.end);
+    return static_cast<double>(run_.scenario.cluster.Replicas());
+  }
   double KvBlocks() const {
     double blocks = 0;
     for (const PoolRun& pool : run_.pools) {
@@ -591,6 +607,11 @@ class Summary {
 };
 
 }  // namespace
+
+double MeanGpus(const Report& r) {
+  const bool scaled = r.scaling.on && r.simulated_s > 0 && r.scaling.gpu_s > 0;
+  return scaled ? r.scaling.gpu_s / r.simulated_s : static_cast<double>(r.gpus);
+}
 
 void PutCost(const Scenario& scenario, Report& r) {
   std::optional<double> price = scenario.hardware.price_per_gpu_hour;
