@@ -1177,16 +1177,20 @@ export interface RunFigures {
   /** Replicas that came and went; absent where their number is fixed. */
   readonly scaling?: {
     readonly cold_start_s: number;
+    /** The part of a cold start that loads the weights. */
+    readonly weights_s: number;
     /** Decided by the scaler. */
     readonly starts: number;
     readonly stops: number;
-    /** At one time. */
-    readonly most_up: number;
-    /** Summed over replicas: from the start of a cold start to the end of a drain; while up. */
-    readonly replica_s: number;
-    readonly up_s: number;
-    readonly gpu_s: number;
-    /** Of gpu_s, in US dollars; null: the GPU has no price. */
+    /** Most replicas up at one time; on average over the run. */
+    readonly peak_up: number;
+    readonly mean_up: number;
+    /** On average over the run: starting, up or draining. */
+    readonly mean_replicas: number;
+    /** Of these. */
+    readonly mean_gpus: number;
+    readonly gpu_hours: number;
+    /** Of gpu_hours, in US dollars; null: the GPU has no price. */
     readonly cost: number | null;
     /** Replicas in each state from a time on. */
     readonly at_s: readonly number[];

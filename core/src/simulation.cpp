@@ -126,12 +126,23 @@ struct Simulation::State {
         .cold_start = ColdStart()});
   }
 
-  // The parts of it one after another; a replica's weights come over one link.
+  // Of a replica's cold start: its weights come over one link.
+  double WeightsS() const {
+    const double gb = first().cost.weights_gib * 1.073741824 *
+                      static_cast<double>(scenario.cluster.pool().GpusOfReplica());
+    return gb / scenario.cluster.scaling.weights_gb_s;
+  }
+
+  // The parts of it one after another.
   TimeNs ColdStart() const {
     const ScalingSpec& spec = scenario.cluster.scaling;
-    const double weights_gb = first().cost.weights_gib * 1.073741824 *
-                              static_cast<double>(scenario.cluster.pool().GpusOfReplica());
-    return SecondsToNs(spec.node_s + spec.image_s + weights_gb / spec.weights_gb_s + spec.engine_s);
+    return spec.On() ? SecondsToNs(spec.node_s + spec.image_s + WeightsS() + spec.engine_s) : 0;
+  }
+
+  ScalingReport ScalingTo(TimeNs end) const {
+    ScalingReport scaling = replica->ScalingTo(end);
+    if (scaling.on) scaling.weights_s = WeightsS();
+    return scaling;
   }
 
   void SetLatency(SimulationHooks& hooks) {
@@ -313,7 +324,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                  .kv_offload = s.replica->kv_offload(),
                  .token_delay = s.latency->OutputTokenDelay(),
                  .pools = std::move(runs),
-                 .scaling = s.replica->ScalingTo(end),
+                 .scaling = s.ScalingTo(end),
                  .replicas = detail == ReportDetail::kTotals ? std::vector<ReplicaReport>()
                                                              : s.replica->PerReplica(end)},
                 detail);

@@ -3,6 +3,7 @@
 // membership below reads the run's records and says for every moment who was there.
 #include <algorithm>
 #include <cmath>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "gtest/gtest.h"
 #include "servecast/report.h"
 #include "servecast/simulation.h"
+#include "serving/scaling/hpa.h"
 #include "testing/asked.h"
 #include "testing/cluster_run.h"
 #include "testing/random_cases.h"
@@ -44,7 +46,8 @@ TEST(Scaling, ScalerThatNeverActs_ChangesNoBit) {
     EXPECT_EQ(fixed.fingerprint, scaled.fingerprint) << router;
     EXPECT_EQ(fixed.steps, scaled.steps);
     EXPECT_EQ(scaled.scaling.starts, 0);
-    EXPECT_DOUBLE_EQ(scaled.scaling.gpu_s, 2 * scaled.simulated_s);
+    EXPECT_DOUBLE_EQ(scaled.scaling.gpu_hours, 2 * scaled.simulated_s / 3600);
+    EXPECT_EQ(scaled.scaling.mean_gpus, 2);
     EXPECT_EQ(fixed.cost_per_million_output_tokens, scaled.cost_per_million_output_tokens);
   }
 }
@@ -80,14 +83,37 @@ TEST(Scaling, GpuTime_IsTheIntegralOfTheSteps) {
     up += (until - steps[i].at_s) * static_cast<double>(steps[i].up);
   }
   EXPECT_NEAR(area, r.scaling.replica_s, 1e-6);
-  EXPECT_NEAR(up, r.scaling.up_s, 1e-6);
-  EXPECT_DOUBLE_EQ(r.scaling.gpu_s, r.scaling.replica_s);
+  EXPECT_NEAR(up, r.scaling.mean_up * r.simulated_s, 1e-6);
+  EXPECT_DOUBLE_EQ(r.scaling.gpu_hours, r.scaling.replica_s / 3600);
 }
 
-TEST(Scaling, Slices_ChangeNothing) {
-  const Report whole = RunToEnd(Busy(kScheduled)), sliced = RunToEnd(Busy(kScheduled), {}, 1);
-  EXPECT_EQ(whole.fingerprint, sliced.fingerprint);
-  EXPECT_EQ(whole.scaling.replica_s, sliced.scaling.replica_s);
+TEST(Scaling, Slices_GiveTheSameReport) {
+  for (const char* policy : {"hpa", "keda", "wva", "schedule"}) {
+    SCOPED_TRACE(policy);
+    std::vector<std::string> scaled = {std::string("cluster.scaling.policy=") + policy,
+                                       "cluster.scaling.engine_s=3", "workload.requests=1500",
+                                       "cluster.scaling.scrape_period_s=2",
+                                       "cluster.scaling.scrape_delay_s=1"};
+    if (std::string(policy) == "schedule") {
+      scaled.push_back("cluster.scaling.schedule=[[4, 3], [9, 2], [12, 4], [18, 1]]");
+    } else {
+      scaled.push_back("cluster.scaling.sync_s=4");
+    }
+    const Report whole = RunToEnd(Busy(scaled));
+    EXPECT_GT(whole.scaling.starts, 0);
+    EXPECT_EQ(BrokenConservation(whole), "");
+    for (const std::int64_t slice : {1, 7}) {
+      EXPECT_EQ(ReportJson(whole, ReportParts::kWithSeries), ReportJson(RunToEnd(Busy(scaled), {}, slice), ReportParts::kWhole)) << slice;
+    }
+  }
+}
+
+// What a report says while the run goes on changes nothing of it.
+TEST(Scaling, Snapshots_ChangeNothing) {
+  const Report whole = RunToEnd(Busy(kScheduled));
+  Simulation simulation = Good(Simulation::Create(Parsed(Busy(kScheduled)), {}));
+  while (!simulation.Advance(500)) EXPECT_LE(simulation.Snapshot().scaling.peak_up, 3);
+  EXPECT_EQ(ReportJson(whole, ReportParts::kWithSeries), ReportJson(simulation.Snapshot(), ReportParts::kWhole));
 }
 
 TEST(Scaling, Hpa_AddsReplicasUnderLoadAndServesAll) {
@@ -95,8 +121,8 @@ TEST(Scaling, Hpa_AddsReplicasUnderLoadAndServesAll) {
   const Report r = RunToEnd(Busy({"cluster.scaling.policy=hpa", "cluster.scaling.max_replicas=4",
                                   "cluster.scaling.metric=outstanding", "cluster.scaling.target=64",
                                   "cluster.scaling.engine_s=5"}));
-  EXPECT_GT(r.scaling.most_up, 1);
-  EXPECT_LE(r.scaling.most_up, 4);
+  EXPECT_GT(r.scaling.peak_up, 1);
+  EXPECT_LE(r.scaling.peak_up, 4);
   EXPECT_EQ(r.completed, one.completed);
 }
 
@@ -116,47 +142,114 @@ TEST(Scaling, Keda_GoesToZeroAndStartsFromZero) {
   }));
 }
 
-// --- The naive membership
-// -------------------------------------------------------------------------
+// --- The naive membership ---
 
 struct NaiveLife {
-  TimeNs from = 0, up = 0, drain = kNever, down = kNever;
+  TimeNs from = 0, up = 0, drain = kNever;
 };
 
-// Who starts, is up and drains when a schedule decides: a list that is gone through at each row.
-std::vector<NaiveLife> LivesOf(const ClusterScaling& scaling, std::int64_t first) {
-  std::vector<NaiveLife> lives(static_cast<std::size_t>(first));
-  for (const auto& row : scaling.spec.schedule) {
-    const auto time = static_cast<TimeNs>(std::nearbyint(row[0] * 1e9));
-    const auto wanted = static_cast<std::int64_t>(row[1]);
-    const auto present = [&] {
-      return std::count_if(lives.begin(), lives.end(),
-                           [](const NaiveLife& life) { return life.drain == kNever; });
-    };
-    while (present() < wanted) lives.push_back({time, time + scaling.cold_start, kNever, kNever});
-    while (present() > wanted) {
+// A list of all replicas that is gone through at each decision.
+class NaiveFleet {
+ public:
+  NaiveFleet(std::int64_t first, TimeNs cold_start)
+      : lives(static_cast<std::size_t>(first)), cold_start_(cold_start) {}
+
+  std::int64_t Present() const {
+    return std::count_if(lives.begin(), lives.end(),
+                         [](const NaiveLife& life) { return life.drain == kNever; });
+  }
+  // The last to come go first.
+  void Want(std::int64_t wanted, TimeNs time) {
+    while (Present() < wanted) lives.push_back({time, time + cold_start_, kNever});
+    while (Present() > wanted) {
       NaiveLife* youngest = nullptr;
       for (NaiveLife& life : lives) {
         if (life.drain != kNever) continue;
-        const bool later = youngest == nullptr || life.up >= youngest->up;
-        if (later) youngest = &life;
+        if (youngest == nullptr || life.up >= youngest->up) youngest = &life;
       }
       youngest->drain = time;
     }
   }
-  return lives;
+
+  std::vector<NaiveLife> lives;
+
+ private:
+  TimeNs cold_start_;
+};
+
+std::vector<NaiveLife> LivesBySchedule(const ClusterScaling& scaling, std::int64_t first) {
+  NaiveFleet fleet(first, scaling.cold_start);
+  for (const auto& row : scaling.spec.schedule) {
+    fleet.Want(static_cast<std::int64_t>(row[1]),
+               static_cast<TimeNs>(std::nearbyint(row[0] * 1e9)));
+  }
+  return fleet.lives;
+}
+
+// When each request's last step ends.
+std::vector<TimeNs> EndsOf(const ClusterRun& run) {
+  std::vector<TimeNs> ends(run.results.enqueue.size(), kNever);
+  for (const auto& steps : run.steps) {
+    for (const StepRecord& step : steps) {
+      for (const RequestId r : step.finished) ends[static_cast<std::size_t>(r)] = step.end;
+    }
+  }
+  return ends;
+}
+
+// The HPA's rules, which recordings hold, on requests that are outstanding at each sync.
+std::vector<NaiveLife> LivesByHpa(const ClusterRun& run, const ClusterScaling& scaling,
+                                  std::int64_t first) {
+  const auto ns = [&](const char* name) {
+    return static_cast<TimeNs>(std::nearbyint(scaling.spec.params.at(name) * 1e9));
+  };
+  HpaSpec spec;
+  spec.min = scaling.spec.min_replicas;
+  spec.max = scaling.spec.max_replicas;
+  spec.metrics = {{HpaMetricKind::kExternal, HpaTarget::kAverageValue,
+                   static_cast<std::int64_t>(scaling.spec.params.at("target") * 1000)}};
+  HpaBehavior behavior;
+  behavior.up = {.window = 0, .policies = {{false, 4, 15 * kNsPerS}, {true, 100, 15 * kNsPerS}}};
+  behavior.down = {.window = ns("down_window_s"), .policies = {{true, 100, 15 * kNsPerS}}};
+  spec.behavior = behavior;
+  Hpa hpa(spec);
+  NaiveFleet fleet(first, scaling.cold_start);
+  const std::vector<TimeNs> ends = EndsOf(run);
+  std::int64_t wanted = first;
+  for (TimeNs now = ns("sync_s"); now <= run.now; now += ns("sync_s")) {
+    std::int64_t outstanding = 0;
+    for (std::size_t r = 0; r < ends.size(); ++r) {
+      if (run.results.replica[r] < 0 || run.results.enqueue[r] >= now || ends[r] <= now) continue;
+      const NaiveLife& life = fleet.lives[static_cast<std::size_t>(run.results.replica[r])];
+      outstanding += life.up <= now && life.drain == kNever ? 1 : 0;
+    }
+    std::vector<HpaReading> readings(1);
+    readings[0].total = 1000 * outstanding;
+    wanted = hpa.Sync({now, wanted, fleet.Present(), {}, readings}).desired;
+    fleet.Want(wanted, now);
+  }
+  return fleet.lives;
+}
+
+// The report's steps, replica for replica.
+void ExpectSteps(const ScalingReport& report, const std::vector<NaiveLife>& lives) {
+  for (const ScalingReport::Step& step : report.steps) {
+    const auto time = static_cast<TimeNs>(std::nearbyint(step.at_s * 1e9));
+    std::int64_t starting = 0, up = 0;
+    for (const NaiveLife& life : lives) {
+      starting += life.from <= time && time < std::min(life.up, life.drain) ? 1 : 0;
+      up += life.up <= time && time < life.drain ? 1 : 0;
+    }
+    ASSERT_EQ(step.starting, starting) << step.at_s;
+    ASSERT_EQ(step.up, up) << step.at_s;
+  }
 }
 
 // Where each request must be: chosen among those up at its moment; held while there is none.
 std::vector<std::int32_t> NaivePlaces(const ClusterRun& run, const std::vector<NaiveLife>& lives,
                                       const RouterChoice& router, TimeNs horizon) {
   const std::size_t size = run.results.enqueue.size();
-  std::vector<TimeNs> ends(size, kNever);
-  for (const auto& steps : run.steps) {
-    for (const StepRecord& step : steps) {
-      for (const RequestId r : step.finished) ends[static_cast<std::size_t>(r)] = step.end;
-    }
-  }
+  const std::vector<TimeNs> ends = EndsOf(run);
   std::vector<std::size_t> order;
   for (std::size_t r = 0; r < size; ++r) {
     if (run.results.enqueue[r] >= 0 && run.results.enqueue[r] < horizon) order.push_back(r);
@@ -205,19 +298,30 @@ std::vector<std::int32_t> NaivePlaces(const ClusterRun& run, const std::vector<N
   return places;
 }
 
-// A schedule about the length of a run, as cases are drawn.
+// A scaler that acts some times in a run of that length, as cases are drawn.
 ClusterScaling DrawnScaling(std::uint64_t seed, TimeNs length) {
   ClusterScaling scaling;
-  scaling.spec.policy = "schedule";
-  scaling.spec.min_replicas = seed % 3 == 0 ? 0 : 1;
-  scaling.spec.max_replicas = 5;
   const auto draw = [&](std::int64_t index) {
     return Uniform(static_cast<std::int64_t>(seed), Stream::kRouter, 1'000'000, index);
   };
+  const double seconds = static_cast<double>(length) / 1e9;
   scaling.cold_start = static_cast<TimeNs>(draw(0) * 0.2 * static_cast<double>(length));
+  scaling.spec.max_replicas = 5;
+  if (seed % 2 == 0) {
+    const double period = std::max(1e-6, seconds * (0.03 + 0.1 * draw(1)));
+    scaling.spec.policy = "hpa";
+    scaling.spec.metric = ScalingMetric::kOutstanding;
+    scaling.spec.scrape_period_s = period;
+    scaling.spec.params = {{"target", std::floor(1 + 4 * draw(2))},
+                           {"sync_s", period},
+                           {"down_window_s", period * std::floor(3 * draw(3))}};
+    return scaling;
+  }
+  scaling.spec.policy = "schedule";
+  scaling.spec.min_replicas = seed % 3 == 0 ? 0 : 1;
   double at = 0;
   for (std::int64_t row = 1; row < 12; row += 2) {
-    at += (0.02 + 0.3 * draw(row)) * static_cast<double>(length) / 1e9;
+    at += (0.02 + 0.3 * draw(row)) * seconds;
     const auto least = static_cast<double>(scaling.spec.min_replicas);
     scaling.spec.schedule.push_back({std::max(at, 1e-6), least + std::floor(draw(row + 1) * 5)});
   }
@@ -225,7 +329,8 @@ ClusterScaling DrawnScaling(std::uint64_t seed, TimeNs length) {
 }
 
 TEST(Scaling, RandomCases_AreAsTheNaiveMembershipHasThem) {
-  std::int64_t compared = 0, started = 0, alone = 0;
+  std::int64_t compared = 0, alone = 0;
+  std::map<std::string, std::int64_t> started;
   const auto cases = static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 1000)) * 600 / 1000;
   for (std::uint64_t seed = 1; seed <= cases; ++seed) {
     RandomCase random_case = MakeRandomCase(seed);
@@ -240,10 +345,13 @@ TEST(Scaling, RandomCases_AreAsTheNaiveMembershipHasThem) {
     router.seed = static_cast<std::int64_t>(seed);
     const ClusterRun fixed = RunCluster(random_case, 2, router);
     const ClusterScaling scaling = DrawnScaling(seed, fixed.now);
-    SCOPED_TRACE(std::to_string(seed) + " " + router.name);
+    SCOPED_TRACE(std::to_string(seed) + " " + router.name + " " + scaling.spec.policy);
     const ClusterRun run = RunCluster(random_case, 2, router, INT64_MAX, &scaling);
-    const std::vector<NaiveLife> lives = LivesOf(scaling, 2);
+    const std::vector<NaiveLife> lives = scaling.spec.policy == "hpa"
+                                             ? LivesByHpa(run, scaling, 2)
+                                             : LivesBySchedule(scaling, 2);
     const TimeNs horizon = random_case.horizon.value_or(kClockEnd);
+    ExpectSteps(run.scaling, lives);
     ASSERT_EQ(run.results.replica, NaivePlaces(run, lives, router, horizon));
     const ClusterRun sliced = RunCluster(random_case, 2, router, 1, &scaling);
     ASSERT_EQ(run.results.completion, sliced.results.completion);
@@ -255,11 +363,12 @@ TEST(Scaling, RandomCases_AreAsTheNaiveMembershipHasThem) {
       ASSERT_EQ(mismatch, "");
     }
     compared += run.requests.size();
-    started += run.scaling.starts;
+    started[scaling.spec.policy] += run.scaling.starts;
   }
   if (cases < 600) return;
   EXPECT_GT(compared, 1000);
-  EXPECT_GT(started, 100);
+  EXPECT_GT(started["schedule"], 100);
+  EXPECT_GT(started["hpa"], 100);
   EXPECT_GT(alone, 500);
 }
 

@@ -235,16 +235,18 @@ struct ReplicaReport {
   std::optional<double> ttft_mean_ms;  // none: no request of it got its first token
 };
 
-// Replicas that came and went; GPU time counts from the start of a cold start to the end of a
+// Replicas that came and went. GPU time counts from the begin of a cold start to the end of a
 // drain.
 struct ScalingReport {
   bool on = false;
-  double cold_start_s = 0;
-  std::int64_t starts = 0, stops = 0;  // decided
-  std::int64_t most_up = 0;            // at one time
-  double replica_s = 0, up_s = 0;      // summed over replicas: starting, up or draining; up
-  double gpu_s = 0;
-  std::optional<double> cost;  // of gpu_s; none: the GPU has no price
+  double cold_start_s = 0, weights_s = 0;  // a whole cold start; its part that loads weights
+  std::int64_t starts = 0, stops = 0;      // decided by the scaler
+  std::int64_t peak_up = 0;                // most replicas up at one time
+  double mean_up = 0;                      // over the run
+  double mean_replicas = 0;                // likewise: starting, up or draining
+  double replica_s = 0;                    // of these, summed
+  double mean_gpus = 0, gpu_hours = 0;     // of these
+  std::optional<double> cost;  // of gpu_hours; none: the GPU has no price
   // Replicas in each state from a time on.
   struct Step {
     double at_s = 0;

@@ -434,16 +434,19 @@ void WriteReplicas(const Report& r, JsonWriter& out, Members& put) {
   });
 }
 
-void WriteScaling(const ScalingReport& s, JsonWriter& out, Members& put) {
+void WriteScaling(const Report& r, JsonWriter& out, Members& put) {
+  const ScalingReport& s = r.scaling;
   if (!s.on) return;
   put.Object("scaling", [&] {
     put("cold_start_s", s.cold_start_s);
+    put("weights_s", s.weights_s);
     put("starts", s.starts);
     put("stops", s.stops);
-    put("most_up", s.most_up);
-    put("replica_s", s.replica_s);
-    put("up_s", s.up_s);
-    put("gpu_s", s.gpu_s);
+    put("peak_up", s.peak_up);
+    put("mean_up", s.mean_up);
+    put("mean_replicas", s.mean_replicas);
+    put("mean_gpus", s.mean_gpus);
+    put("gpu_hours", s.gpu_hours);
     put("cost", s.cost);
     const auto list = [&](std::string_view key, auto write) {
       out.Key(key);
@@ -633,7 +636,7 @@ void WriteFigures(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   WriteClasses(r, scope, out, put);
   WritePools(r, scope, out, put);
   if (scope.run) WriteReplicas(r, out, put);
-  if (scope.run) WriteScaling(r.scaling, out, put);
+  if (scope.run) WriteScaling(r, out, put);
 }
 
 }  // namespace

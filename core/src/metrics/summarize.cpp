@@ -303,9 +303,11 @@ class Summary {
     scaling = run_.scaling;
     if (!scaling.on) return;
     const PoolSpec& pool = run_.scenario.cluster.pool();
-    scaling.gpu_s = scaling.replica_s * static_cast<double>(pool.GpusOfReplica());
+    const auto gpus = static_cast<double>(pool.GpusOfReplica());
+    scaling.mean_gpus = scaling.mean_replicas * gpus;
+    scaling.gpu_hours = scaling.replica_s * gpus / 3600;
     if (const auto& price = run_.scenario.hardware.price_per_gpu_hour) {
-      scaling.cost = scaling.gpu_s / 3600 * *price;
+      scaling.cost = scaling.gpu_hours * *price;
     }
   }
 
@@ -450,7 +452,7 @@ class Summary {
 
   // Those that come and go: on average over the run.
   double Replicas() const {
-    if (run_.scaling.on && run_.end > 0) return run_.scaling.replica_s / Seconds(run_.end);
+    if (run_.scaling.on && run_.end > 0) return run_.scaling.mean_replicas;
     return static_cast<double>(run_.scenario.cluster.Replicas());
   }
   double KvBlocks() const {
@@ -609,8 +611,7 @@ class Summary {
 }  // namespace
 
 double MeanGpus(const Report& r) {
-  const bool scaled = r.scaling.on && r.simulated_s > 0 && r.scaling.gpu_s > 0;
-  return scaled ? r.scaling.gpu_s / r.simulated_s : static_cast<double>(r.gpus);
+  return r.scaling.mean_gpus > 0 ? r.scaling.mean_gpus : static_cast<double>(r.gpus);
 }
 
 void PutCost(const Scenario& scenario, Report& r) {

@@ -75,6 +75,7 @@ bool Cluster::Advance(std::int64_t max_steps) {
     const bool comes = event < horizon_;
     if (comes && (independent_ || active_.empty() || active_.TopKey() >= event)) {
       Process(event);
+      if (membership_ != nullptr) ++steps;  // scrapes without end are no reason to stay here
     } else if (!active_.empty()) {
       const std::int32_t index = active_.TopId();
       active_.Remove(index);

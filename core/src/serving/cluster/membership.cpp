@@ -81,12 +81,13 @@ class ScaledMembership final : public Membership {
                             load.running, Real(load.kv_blocks_used) / Real(scraped[i].kv_blocks)};
     }
     scrapes_.push_back(std::move(scrape));
+    ForgetScrapes(time);
   }
 
   bool DecidesAt(TimeNs time) const override { return scaler_->Next() == time; }
   Change Decide(TimeNs time) override {
     CountDepartures(time);
-    while (scrapes_.size() > 1 && scrapes_[1].time <= time - delay_) scrapes_.pop_front();
+    ForgetScrapes(time);
     const bool scraped = !scrapes_.empty() && scrapes_.front().time <= time - delay_;
     std::vector<ScaledReplica> seen;
     for (std::size_t i = 0; i < lives_.size(); ++i) {
@@ -94,7 +95,6 @@ class ScaledMembership final : public Membership {
       if (state != State::kStarting && state != State::kUp) continue;
       ScaledReplica one;
       if (scraped && i < scrapes_.front().replicas.size()) one = scrapes_.front().replicas[i];
-      one.up = state == State::kUp;
       seen.push_back(one);
     }
     const std::int64_t decided =
@@ -114,11 +114,15 @@ class ScaledMembership final : public Membership {
     std::push_heap(departures_.begin(), departures_.end(), Later);
   }
 
-  ScalingReport ReportTo(TimeNs end) override;
+  ScalingReport ReportTo(TimeNs end) const override;
 
  private:
   static std::size_t At(std::int32_t replica) { return static_cast<std::size_t>(replica); }
 
+  // Those older than the one that is seen at `time`.
+  void ForgetScrapes(TimeNs time) {
+    while (scrapes_.size() > 1 && scrapes_[1].time <= time - delay_) scrapes_.pop_front();
+  }
   void CountDepartures(TimeNs time) {
     while (!departures_.empty() && departures_.front().time <= time) {
       const Departure left = departures_.front();
@@ -127,6 +131,21 @@ class ScaledMembership final : public Membership {
       Life& life = lives_[At(left.replica)];
       if (--life.outstanding == 0 && life.state == State::kDraining) Stop(life, left.time);
     }
+  }
+  // With what has left by `end`, whatever of it was counted.
+  std::vector<Life> LivesTo(TimeNs end) const {
+    std::vector<Life> lives = lives_;
+    std::vector<TimeNs> last(lives.size(), 0);
+    for (const Departure& left : departures_) {
+      if (left.time > end) continue;
+      --lives[At(left.replica)].outstanding;
+      last[At(left.replica)] = std::max(last[At(left.replica)], left.time);
+    }
+    for (std::size_t i = 0; i < lives.size(); ++i) {
+      Life& life = lives[i];
+      if (life.state == State::kDraining && life.outstanding == 0) Stop(life, last[i]);
+    }
+    return lives;
   }
   static void Stop(Life& life, TimeNs time) {
     life.state = State::kDown;
@@ -169,8 +188,7 @@ class ScaledMembership final : public Membership {
 };
 
 // Steps of the number of replicas in each state, from their lives.
-ScalingReport ScaledMembership::ReportTo(TimeNs end) {
-  CountDepartures(end);
+ScalingReport ScaledMembership::ReportTo(TimeNs end) const {
   struct Step {
     std::int64_t starting = 0, up = 0, draining = 0;
   };
@@ -183,15 +201,21 @@ ScalingReport ScaledMembership::ReportTo(TimeNs end) {
   };
   ScalingReport report;
   report.on = true;
-  for (const Life& life : lives_) {
+  TimeNs all = 0, up_time = 0;
+  for (const Life& life : LivesTo(end)) {
     const TimeNs down = std::min(life.down, end);
     const TimeNs drain = std::min(life.drain, down), up = std::min(life.up, drain);
     move(life.from, up, &Step::starting);
     move(up, drain, &Step::up);
     move(drain, down, &Step::draining);
-    report.replica_s += Seconds(down - std::min(life.from, down));
-    report.up_s += Seconds(drain - up);
+    all += down - std::min(life.from, down);
+    up_time += drain - up;
     report.stops += life.drain < end || (life.up == kNever && life.down < end) ? 1 : 0;
+  }
+  report.replica_s = Seconds(all);
+  if (end > 0) {
+    report.mean_replicas = Real(all) / Real(end);
+    report.mean_up = Real(up_time) / Real(end);
   }
   report.starts = starts_;
   report.cold_start_s = Seconds(cold_start_);
@@ -201,7 +225,7 @@ ScalingReport ScaledMembership::ReportTo(TimeNs end) {
     now.up += step.up;
     now.draining += step.draining;
     report.steps.push_back({Seconds(time), now.starting, now.up, now.draining});
-    report.most_up = std::max(report.most_up, now.up);
+    report.peak_up = std::max(report.peak_up, now.up);
   }
   return report;
 }

@@ -55,8 +55,8 @@ class Membership {
   virtual void Placed(std::int32_t replica) = 0;
   virtual void Left(std::int32_t replica, TimeNs time) = 0;
 
-  // All of it but what depends on GPUs and prices, up to `end`.
-  virtual ScalingReport ReportTo(TimeNs end) = 0;
+  // Up to `end`, without weights_s and what depends on GPUs and prices. O(replicas ever).
+  virtual ScalingReport ReportTo(TimeNs end) const = 0;
 };
 
 // In a file of its own, which the page's first module leaves out.

@@ -25,17 +25,14 @@ class WvaScaler final : public Scaler {
     }
     const auto current = static_cast<std::int64_t>(view.replicas.size());
     const auto up = static_cast<std::int64_t>(replicas.size());
-    const WvaDeployment deployment{current, desired_, current - up};
+    const WvaDeployment deployment{current, view.wanted, current - up};
     const WvaDecision decision = wva_.Tick({{&deployment, 1}, replicas, std::nullopt, -1});
-    if (decision.enforced.empty()) return view.wanted;
-    desired_ = decision.enforced[0].replicas;
-    return desired_;
+    return decision.enforced.empty() ? view.wanted : decision.enforced[0].replicas;
   }
 
  private:
   Wva wva_;
   TimeNs period_, next_;
-  std::int64_t desired_ = 0;
 };
 
 class ScheduledScaler final : public Scaler {

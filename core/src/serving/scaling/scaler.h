@@ -15,9 +15,9 @@
 
 namespace servecast {
 
-// A replica that starts or is up, as it was last scraped; one that starts reports nothing.
+// A replica that starts or is up, as it was last scraped.
 struct ScaledReplica {
-  bool up = false;
+  bool up = false;  // it was up at the scrape; else it reports nothing yet, all figures are 0
   std::int64_t waiting = 0, running = 0;
   double kv_usage = 0;  // 0 to 1
 };
