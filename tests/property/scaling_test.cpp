@@ -103,7 +103,9 @@ TEST(Scaling, Slices_GiveTheSameReport) {
     EXPECT_GT(whole.scaling.starts, 0);
     EXPECT_EQ(BrokenConservation(whole), "");
     for (const std::int64_t slice : {1, 7}) {
-      EXPECT_EQ(ReportJson(whole, ReportParts::kWithSeries), ReportJson(RunToEnd(Busy(scaled), {}, slice), ReportParts::kWhole)) << slice;
+      EXPECT_EQ(ReportJson(whole, ReportParts::kWithSeries),
+                ReportJson(RunToEnd(Busy(scaled), {}, slice), ReportParts::kWhole))
+          << slice;
     }
   }
 }
@@ -113,7 +115,8 @@ TEST(Scaling, Snapshots_ChangeNothing) {
   const Report whole = RunToEnd(Busy(kScheduled));
   Simulation simulation = Good(Simulation::Create(Parsed(Busy(kScheduled)), {}));
   while (!simulation.Advance(500)) EXPECT_LE(simulation.Snapshot().scaling.peak_up, 3);
-  EXPECT_EQ(ReportJson(whole, ReportParts::kWithSeries), ReportJson(simulation.Snapshot(), ReportParts::kWhole));
+  EXPECT_EQ(ReportJson(whole, ReportParts::kWithSeries),
+            ReportJson(simulation.Snapshot(), ReportParts::kWhole));
 }
 
 TEST(Scaling, Hpa_AddsReplicasUnderLoadAndServesAll) {
@@ -347,9 +350,8 @@ TEST(Scaling, RandomCases_AreAsTheNaiveMembershipHasThem) {
     const ClusterScaling scaling = DrawnScaling(seed, fixed.now);
     SCOPED_TRACE(std::to_string(seed) + " " + router.name + " " + scaling.spec.policy);
     const ClusterRun run = RunCluster(random_case, 2, router, INT64_MAX, &scaling);
-    const std::vector<NaiveLife> lives = scaling.spec.policy == "hpa"
-                                             ? LivesByHpa(run, scaling, 2)
-                                             : LivesBySchedule(scaling, 2);
+    const std::vector<NaiveLife> lives =
+        scaling.spec.policy == "hpa" ? LivesByHpa(run, scaling, 2) : LivesBySchedule(scaling, 2);
     const TimeNs horizon = random_case.horizon.value_or(kClockEnd);
     ExpectSteps(run.scaling, lives);
     ASSERT_EQ(run.results.replica, NaivePlaces(run, lives, router, horizon));

@@ -246,7 +246,7 @@ struct ScalingReport {
   double mean_replicas = 0;                // likewise: starting, up or draining
   double replica_s = 0;                    // of these, summed
   double mean_gpus = 0, gpu_hours = 0;     // of these
-  std::optional<double> cost;  // of gpu_hours; none: the GPU has no price
+  std::optional<double> cost;              // of gpu_hours; none: the GPU has no price
   // Replicas in each state from a time on.
   struct Step {
     double at_s = 0;

@@ -263,18 +263,18 @@ void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
   f.Policy({.name = "policy", .help = "what adds and removes replicas"}, &ScalingSpec::policy,
            names);
   DescribeParams("policy", Scalers(), s.policy, v, s.params, base.params);
-  FieldsWhen<ScalingSpec>(v, "policy", {"schedule"}, s.policy == "schedule", s, base,
-                          [](Fields<ScalingSpec>& g) {
-                            g.Add({.name = "schedule",
-                                   .max = 1e8,
-                                   .help = "[from_s, replicas]: how many from then on",
-                                   .columns = "from_s, replicas"},
-                                  &ScalingSpec::schedule);
-                          });
+  FieldsWhen<ScalingSpec>(
+      v, "policy", {"schedule"}, s.policy == "schedule", s, base, [](Fields<ScalingSpec>& g) {
+        g.Add({.name = "schedule",
+               .max = 1e8,
+               .help = "[from_s, replicas]: the number of replicas from a time on",
+               .columns = "from_s, replicas"},
+              &ScalingSpec::schedule);
+      });
   FieldsWhen<ScalingSpec>(
       v, "policy", {"hpa", "keda"}, s.policy == "hpa" || s.policy == "keda", s, base,
       [](Fields<ScalingSpec>& g) {
-        g.Enum({.name = "metric", .help = "what it goes by, summed over replicas"},
+        g.Enum({.name = "metric", .help = "what the scaler reads, summed over replicas"},
                &ScalingSpec::metric, {"waiting", "running", "outstanding", "kv_usage"});
       });
   FieldsWhen<ScalingSpec>(v, "policy", scaled, s.On(), s, base, [](Fields<ScalingSpec>& g) {
@@ -290,11 +290,12 @@ void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
         &ScalingSpec::scrape_period_s);
     add("scrape_delay_s", "s", 0, 3600, "age of a scrape before the scaler sees it",
         &ScalingSpec::scrape_delay_s);
-    add("node_s", "s", 0, 86400, "part of a cold start: a node", &ScalingSpec::node_s);
-    add("image_s", "s", 0, 86400, "part of a cold start: the image", &ScalingSpec::image_s);
-    add("weights_gb_s", "GB/s", 1e-3, 1e6, "likewise, the weights, at this rate",
+    add("node_s", "s", 0, 86400, "cold start: waiting for a node", &ScalingSpec::node_s);
+    add("image_s", "s", 0, 86400, "cold start: pulling the image", &ScalingSpec::image_s);
+    add("weights_gb_s", "GB/s", 1e-3, 1e6, "cold start: rate at which the weights load",
         &ScalingSpec::weights_gb_s);
-    add("engine_s", "s", 0, 86400, "likewise, the engine: compilation, graphs",
+    add("engine_s", "s", 0, 86400,
+        "cold start: start of the engine, with compilation and graph capture",
         &ScalingSpec::engine_s);
   });
 }

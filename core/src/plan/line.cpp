@@ -30,10 +30,11 @@ double TotalRate(const WorkloadSpec& w) {
 
 void CheckIsNotScaled(const ClusterSpec& cluster, Issues& issues) {
   if (!cluster.scaling.On()) return;
-  issues.push_back({"/cluster/scaling/policy",
-                    Format("found \"{}\", allowed \"none\" in a plan: a plan goes by a fixed number "
-                           "of replicas",
-                           cluster.scaling.policy)});
+  issues.push_back(
+      {"/cluster/scaling/policy",
+       Format("found \"{}\", allowed \"none\" in a plan: a plan goes by a fixed number "
+              "of replicas",
+              cluster.scaling.policy)});
 }
 
 std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options) {
