@@ -85,6 +85,7 @@ export default defineConfig({
           'how-to/calibrate',
           'how-to/traces',
           'how-to/size',
+          'how-to/autoscale',
           'how-to/read-p99',
           'how-to/figure',
           'embed',
