@@ -237,13 +237,16 @@ void Cluster::PassLink(TimeNs time) {
   }
 }
 
-// Up to the horizon; without one while there is work. Requests that are held and that no replica
-// will ever serve are no work an hour after the last other event.
+// Up to the horizon; without one while there is work. Requests that no replica will ever serve are
+// no work an hour after the last other event.
 bool Cluster::MembersMayChange() const {
   constexpr TimeNs kPatience = 3600 * kNsPerS;
   if (membership_ == nullptr) return false;
-  if (horizon_ < kClockEnd || !active_.empty() || clients_.NextEnqueue() < kNever) return true;
-  return gateways_.front().held() > 0 && membership_->Next() <= changed_ + kPatience;
+  if (horizon_ < kClockEnd || clients_.NextEnqueue() < kNever) return true;
+  const TimeNs next = membership_->Next(), left = membership_->LastLeft();
+  if (left >= next) return true;
+  const std::int64_t waiting = membership_->Staying() + gateways_.front().held();
+  return waiting > 0 && (!active_.empty() || next <= std::max(changed_, left) + kPatience);
 }
 
 void Cluster::PassMembership(TimeNs time) {

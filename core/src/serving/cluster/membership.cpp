@@ -108,11 +108,19 @@ class ScaledMembership final : public Membership {
     ++starts_;
   }
 
-  void Placed(std::int32_t replica) override { ++lives_[At(replica)].outstanding; }
+  void Placed(std::int32_t replica) override {
+    ++lives_[At(replica)].outstanding;
+    ++staying_;
+  }
   void Left(std::int32_t replica, TimeNs time) override {
+    --staying_;
+    last_left_ = std::max(last_left_, time);
     departures_.push_back({time, replica});
     std::push_heap(departures_.begin(), departures_.end(), Later);
   }
+
+  std::int64_t Staying() const override { return staying_; }
+  TimeNs LastLeft() const override { return last_left_; }
 
   ScalingReport ReportTo(TimeNs end) const override;
 
@@ -123,8 +131,9 @@ class ScaledMembership final : public Membership {
   void ForgetScrapes(TimeNs time) {
     while (scrapes_.size() > 1 && scrapes_[1].time <= time - delay_) scrapes_.pop_front();
   }
+  // Those before `time`: of others it is not certain that all are known.
   void CountDepartures(TimeNs time) {
-    while (!departures_.empty() && departures_.front().time <= time) {
+    while (!departures_.empty() && departures_.front().time < time) {
       const Departure left = departures_.front();
       std::pop_heap(departures_.begin(), departures_.end(), Later);
       departures_.pop_back();
@@ -180,7 +189,8 @@ class ScaledMembership final : public Membership {
   std::vector<double> params_;
   std::unique_ptr<Scaler> scaler_;
   TimeNs cold_start_, period_, delay_, next_scrape_;
-  std::int64_t wanted_, starts_ = 0;
+  std::int64_t wanted_, starts_ = 0, staying_ = 0;
+  TimeNs last_left_ = 0;
   std::vector<Life> lives_;                // by number
   std::deque<std::int32_t> starting_;      // in the order of their starts
   std::vector<Departure> departures_;      // heap

@@ -54,6 +54,10 @@ class Membership {
   // A request is placed on a replica, or leaves it at that time, which may lie ahead.
   virtual void Placed(std::int32_t replica) = 0;
   virtual void Left(std::int32_t replica, TimeNs time) = 0;
+  // Requests on replicas that have not been said to leave; the latest time that was said. Which of
+  // them are said by a time depends on how the run is sliced, who leaves by then does not.
+  virtual std::int64_t Staying() const = 0;
+  virtual TimeNs LastLeft() const = 0;
 
   // Up to `end`, without weights_s and what depends on GPUs and prices. O(replicas ever).
   virtual ScalingReport ReportTo(TimeNs end) const = 0;
