@@ -364,13 +364,16 @@ class Summary {
       of_running.push_back(static_cast<double>(bin.running) / width);
       of_waiting.push_back(static_cast<double>(bin.waiting) / width);
       of_batch_tokens.push_back(static_cast<double>(bin.batch_tokens) / width);
-      of_kv_usage.push_back(static_cast<double>(bin.kv_blocks) / width / KvBlocks());
+      const TimeNs end = start + static_cast<TimeNs>(width);
+      const double kv_blocks = KvBlocks(start, end);
+      of_kv_usage.push_back(kv_blocks > 0 ? static_cast<double>(bin.kv_blocks) / width / kv_blocks
+                                          : 0);
       of_output_tokens_per_s.push_back(static_cast<double>(bin.output_tokens) / width * 1e9);
       of_preemptions.push_back(static_cast<double>(bin.preemptions));
       work.Add(bin.work);
       output_tokens += bin.output_tokens;
       if (!knows_work) continue;
-      PeakUse use = PeakUseOf(bin.work, bin.output_tokens, width / 1e9);
+      PeakUse use = PeakUseOf(bin.work, bin.output_tokens, width / 1e9, Replicas(start, end));
       if (!of_pools.empty()) {
         use = PoolsUse([&](std::size_t p) {
           const SeriesBin& own = of_pools[p][b];
@@ -382,7 +385,7 @@ class Summary {
       of_bandwidth_use.push_back(use.bandwidth);
     }
     if (knows_work && run_.end > 0) {
-      PeakUse use = PeakUseOf(work, output_tokens, Seconds(run_.end));
+      PeakUse use = PeakUseOf(work, output_tokens, Seconds(run_.end), Replicas(0, run_.end));
       if (!of_pools.empty()) {
         use = PoolsUse([&](std::size_t p) {
           const PoolReport& pool = report_.pools[p];
@@ -395,12 +398,12 @@ class Summary {
     }
     if (run_.end > 0) {
       report_.kv_mean_usage =
-          static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks();
+          static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks(0, run_.end);
       // BLIS's rules have levels only.
       const WideInt present = knows_work ? run_.recorder.InSystem(run_.end) : running + waiting;
       report_.mean_in_system = static_cast<double>(present) / static_cast<double>(run_.end);
       report_.kv_mean_fragmentation = static_cast<double>(run_.recorder.kv_unused()) /
-                                      static_cast<double>(run_.end) / KvTokens();
+                                      static_cast<double>(run_.end) / KvTokens(0, run_.end);
     }
     report_.allocation_failures = run_.recorder.blocks_refused();
     if (run_.recorder.busy_ns() > 0) {
@@ -450,31 +453,51 @@ class Summary {
     return {sum.mfu / flops, sum.bandwidth / bandwidth};
   }
 
-  // Those that come and go: on average over the run.
-  double Replicas() const {
-    if (run_.scaling.on && run_.end > 0) return run_.scaling.mean_replicas;
+  // Of those that come and go the mean over a part of the run; `serving`: without those that start.
+  double MeanOfScaled(TimeNs from, TimeNs to, bool serving) const {
+    const auto& steps = run_.scaling.steps;
+    const auto count = [&](std::size_t i) {
+      return static_cast<double>(steps[i].up + steps[i].draining +
+                                 (serving ? 0 : steps[i].starting));
+    };
+    if (steps.size() == 1 || to <= from) return count(0);
+    double sum = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const double next = i + 1 < steps.size() ? steps[i + 1].at_s : Seconds(to);
+      const double begin = std::max(steps[i].at_s, Seconds(from));
+      sum += count(i) * std::max(0.0, std::min(next, Seconds(to)) - begin);
+    }
+    return sum / Seconds(to - from);
+  }
+  double Replicas(TimeNs from, TimeNs to) const {
+    if (run_.scaling.on) return MeanOfScaled(from, to, false);
     return static_cast<double>(run_.scenario.cluster.Replicas());
   }
-  double KvBlocks() const {
+  double ServingOf(const PoolRun& pool, TimeNs from, TimeNs to) const {
+    if (run_.scaling.on) return MeanOfScaled(from, to, true);
+    return static_cast<double>(pool.spec().replicas);
+  }
+  double KvBlocks(TimeNs from, TimeNs to) const {
     double blocks = 0;
     for (const PoolRun& pool : run_.pools) {
-      blocks +=
-          static_cast<double>(pool.cost.usable_blocks) * static_cast<double>(pool.spec().replicas);
+      blocks += static_cast<double>(pool.cost.usable_blocks) * ServingOf(pool, from, to);
     }
     return blocks;
   }
-  double KvTokens() const {
+  double KvTokens(TimeNs from, TimeNs to) const {
     double tokens = 0;
     for (const PoolRun& pool : run_.pools) {
       tokens += static_cast<double>(pool.cost.usable_blocks * pool.scenario.engine.block_size) *
-                static_cast<double>(pool.spec().replicas);
+                ServingOf(pool, from, to);
     }
     return tokens;
   }
   // Of all replicas' GPUs, of one pool.
-  PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds) const {
+  PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds,
+                    double replicas) const {
+    if (replicas == 0) return {};
     const auto stages = static_cast<double>(run_.pools.front().spec().pipeline_parallel);
-    return UseOf(work, output_tokens, seconds * Replicas() * stages, run_.cost,
+    return UseOf(work, output_tokens, seconds * replicas * stages, run_.cost,
                  run_.scenario.hardware);
   }
 
@@ -503,7 +526,7 @@ class Summary {
       history.completed += completion > half && completion <= last_arrival ? 1 : 0;
     }
     history.blocked_share = BlockedShare();
-    history.replicas = Replicas();
+    history.replicas = Replicas(0, run_.end);
     history.compute_share = ShareOf(run_.recorder.bound_ns(StepBound::kCompute));
     if (run_.HasPools()) {
       history.scarcest_use = PoolsScarcestUse(run_, history.first_bin, history.last_bin);
@@ -517,7 +540,7 @@ class Summary {
   }
 
   double ShareOf(TimeNs ns) const {
-    const double all = static_cast<double>(run_.end) * Replicas();
+    const double all = static_cast<double>(run_.end) * Replicas(0, run_.end);
     return all > 0 ? static_cast<double>(ns) / all : 0;
   }
 
