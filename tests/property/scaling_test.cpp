@@ -218,8 +218,11 @@ std::vector<NaiveLife> LivesByHpa(const ClusterRun& run, const ClusterScaling& s
   spec.metrics = {{HpaMetricKind::kExternal, HpaTarget::kAverageValue,
                    static_cast<std::int64_t>(scaling.spec.params.at("target") * 1000)}};
   HpaBehavior behavior;
-  behavior.up = {.window = 0, .policies = {{false, 4, 15 * kNsPerS}, {true, 100, 15 * kNsPerS}}};
-  behavior.down = {.window = ns("down_window_s"), .policies = {{true, 100, 15 * kNsPerS}}};
+  behavior.up = {.window = 0,
+                 .policies = {{false, 4, 15 * kNsPerS}, {true, 100, 15 * kNsPerS}},
+                 .tolerance = {}};
+  behavior.down = {
+      .window = ns("down_window_s"), .policies = {{true, 100, 15 * kNsPerS}}, .tolerance = {}};
   spec.behavior = behavior;
   Hpa hpa(spec);
   NaiveFleet fleet(first, scaling.cold_start);
