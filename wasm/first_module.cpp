@@ -1,6 +1,6 @@
-// What a first visit's module has instead of clusters, queue caps, drafts, seats of adapters,
-// schedulers other than vLLM's and what a calibration says: no first verdict asks for them, and
-// nothing calls these, as MissingFiles names the whole module first.
+// What a first visit's module has instead of clusters, scalers, queue caps, drafts, seats of
+// adapters, schedulers other than vLLM's and what a calibration says: no first verdict asks for
+// them, and nothing calls these, as MissingFiles names the whole module first.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -15,6 +15,7 @@
 #include "serving/replica/queue_caps.h"
 #include "serving/replica/scheduler.h"
 #include "serving/replica/vllm_scheduler.h"
+#include "serving/scaling/scaler.h"
 
 namespace servecast {
 
@@ -26,6 +27,10 @@ std::vector<std::string> BeyondCalibration(const Scenario&) { std::abort(); }
 
 std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Engine> MakeCluster(const Cluster::Input&) { std::abort(); }
+std::unique_ptr<Scaler> MakeHpaScaler(const ScalerInput&) { std::abort(); }
+std::unique_ptr<Scaler> MakeKedaScaler(const ScalerInput&) { std::abort(); }
+std::unique_ptr<Scaler> MakeWvaScaler(const ScalerInput&) { std::abort(); }
+std::unique_ptr<Scaler> MakeScheduledScaler(const ScalerInput&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeTrtllmScheduler(Replica&) { std::abort(); }

@@ -1174,6 +1174,30 @@ export interface RunFigures {
     readonly kv_peak_usage: readonly number[];
     readonly ttft_mean_ms: readonly (number | null)[];
   };
+  /** Replicas that came and went; absent where their number is fixed. */
+  readonly scaling?: {
+    readonly cold_start_s: number;
+    /** The part of a cold start that loads the weights. */
+    readonly weights_s: number;
+    /** Decided by the scaler. */
+    readonly starts: number;
+    readonly stops: number;
+    /** Most replicas up at one time; on average over the run. */
+    readonly peak_up: number;
+    readonly mean_up: number;
+    /** On average over the run: starting, up or draining. */
+    readonly mean_replicas: number;
+    /** Of these. */
+    readonly mean_gpus: number;
+    readonly gpu_hours: number;
+    /** Of gpu_hours, in US dollars; null: the GPU has no price. */
+    readonly cost: number | null;
+    /** Replicas in each state from a time on. */
+    readonly at_s: readonly number[];
+    readonly starting: readonly number[];
+    readonly up: readonly number[];
+    readonly draining: readonly number[];
+  };
   readonly sanity: readonly SanityCheck[];
   /** Preempted requests that wait here, where SGLang 0.5.16 would have lost them; absent: none. */
   readonly sglang_would_lose?: number;

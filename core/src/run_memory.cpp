@@ -71,7 +71,8 @@ RunMemory MemoryOfRun(const Scenario& asked, const Trace& trace) {
   Scenario s = asked;
   if (s.cluster.pools.size() == 1) s.UsePool(0);
   const std::int64_t requests = RequestsOf(s.workload, trace);
-  const std::int64_t replicas = s.cluster.Replicas();
+  const ScalingSpec& scaling = s.cluster.scaling;
+  const std::int64_t replicas = scaling.On() ? scaling.max_replicas : s.cluster.Replicas();
   const std::int64_t gaps = std::min(replicas * kMostGaps, requests * kGapsOfRequest);
   std::int64_t bytes =
       kProgram + requests * (RowBytes(s, trace) + ResultBytes(s)) + (replicas > 1 ? 2 : 1) * gaps;

@@ -121,7 +121,28 @@ struct Simulation::State {
         .clients = *clients,
         .decode_router = &decode_router,
         .decode_router_params = ParamValues(decode_router.params, cluster.decode_router_params),
-        .disaggregation = disaggregation});
+        .disaggregation = disaggregation,
+        .scaling = cluster.scaling.On() ? &cluster.scaling : nullptr,
+        .cold_start = ColdStart()});
+  }
+
+  // Of a replica's cold start: its weights come over one link.
+  double WeightsS() const {
+    const double gb = first().cost.weights_gib * 1.073741824 *
+                      static_cast<double>(scenario.cluster.pool().GpusOfReplica());
+    return gb / scenario.cluster.scaling.weights_gb_s;
+  }
+
+  // The parts of it one after another.
+  TimeNs ColdStart() const {
+    const ScalingSpec& spec = scenario.cluster.scaling;
+    return spec.On() ? SecondsToNs(spec.node_s + spec.image_s + WeightsS() + spec.engine_s) : 0;
+  }
+
+  ScalingReport ScalingTo(TimeNs end) const {
+    ScalingReport scaling = replica->ScalingTo(end);
+    if (scaling.on) scaling.weights_s = WeightsS();
+    return scaling;
   }
 
   void SetLatency(SimulationHooks& hooks) {
@@ -303,6 +324,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                  .kv_offload = s.replica->kv_offload(),
                  .token_delay = s.latency->OutputTokenDelay(),
                  .pools = std::move(runs),
+                 .scaling = s.ScalingTo(end),
                  .replicas = detail == ReportDetail::kTotals ? std::vector<ReplicaReport>()
                                                              : s.replica->PerReplica(end)},
                 detail);

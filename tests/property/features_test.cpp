@@ -51,6 +51,7 @@ const std::multimap<Feature, Overrides>& Asking() {
       {kLongPrefills, {"engine.long_prefill_token_threshold=256"}},
       {kReserve, {"engine.admission_reserve=1"}},
       {kGarbage, {"engine.gc_pass_us=20"}},
+      {kScaling, {"cluster.scaling.policy=hpa"}},
       {kHostOverlap, {"engine.overlap_scheduling=true", "engine.async_scheduling=true"}},
       {kWholePrompts, {"engine.enable_chunked_prefill=false"}},
       {kExpertParallel, {kExpertModel, "engine.enable_expert_parallel=true"}},

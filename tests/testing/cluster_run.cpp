@@ -11,7 +11,8 @@
 namespace servecast::testing {
 
 ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
-                      const RouterChoice& router, std::int64_t slice) {
+                      const RouterChoice& router, std::int64_t slice,
+                      const ClusterScaling* scaling) {
   const EngineCase engine_case = EngineCaseOf(random_case);
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   ClusterRun run;
@@ -58,7 +59,9 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                    .router = &entry,
                    .router_params = ParamValues(entry.params, router.params),
                    .seed = router.seed,
-                   .clients = clients});
+                   .clients = clients,
+                   .scaling = scaling == nullptr ? nullptr : &scaling->spec,
+                   .cold_start = scaling == nullptr ? 0 : scaling->cold_start});
   while (!cluster.Advance(slice)) {
   }
   cluster.WriteProgress(run.results.generated);
@@ -66,11 +69,12 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
   cluster.WriteRecords(run.now, recorder);
   TimeNs width = 0;
   for (const SeriesBin& bin : recorder.BinsUpTo(run.now, &width)) run.waiting_ns += bin.waiting;
-  run.steps.resize(static_cast<std::size_t>(replicas));
+  run.reports = cluster.PerReplica(run.now);
+  run.scaling = cluster.ScalingTo(run.now);
+  run.steps.resize(run.reports.size());
   for (StepRecord& step : collector.steps) {
     run.steps[static_cast<std::size_t>(step.replica)].push_back(std::move(step));
   }
-  run.reports = cluster.PerReplica(run.now);
   run.step_count = recorder.steps();
   run.completed = cluster.completed();
   run.timed_out = cluster.timed_out();

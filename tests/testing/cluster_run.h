@@ -20,10 +20,17 @@ struct ClusterRun {
   std::int64_t step_count = 0, completed = 0, timed_out = 0, queued = 0;
   __int128 waiting_ns = 0;  // requests in queues, that of the gateway too
   TimeNs now = 0;
+  ScalingReport scaling;
 };
 
+// With a scaling, `replicas` are there first; the steps are of all that ever were.
+struct ClusterScaling {
+  ScalingSpec spec;
+  TimeNs cold_start = 0;
+};
 ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
-                      const RouterChoice& router, std::int64_t slice = INT64_MAX);
+                      const RouterChoice& router, std::int64_t slice = INT64_MAX,
+                      const ClusterScaling* scaling = nullptr);
 
 // Turns of conversations, or sessions of a closed loop, that wait for answers.
 bool AnswersBringRequests(const RandomCase& random_case);

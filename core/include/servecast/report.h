@@ -235,6 +235,26 @@ struct ReplicaReport {
   std::optional<double> ttft_mean_ms;  // none: no request of it got its first token
 };
 
+// Replicas that came and went. GPU time counts from the begin of a cold start to the end of a
+// drain.
+struct ScalingReport {
+  bool on = false;
+  double cold_start_s = 0, weights_s = 0;  // a whole cold start; its part that loads weights
+  std::int64_t starts = 0, stops = 0;      // decided by the scaler
+  std::int64_t peak_up = 0;                // most replicas up at one time
+  double mean_up = 0;                      // over the run
+  double mean_replicas = 0;                // likewise: starting, up or draining
+  double replica_s = 0;                    // of these, summed
+  double mean_gpus = 0, gpu_hours = 0;     // of these
+  std::optional<double> cost;              // of gpu_hours; none: the GPU has no price
+  // Replicas in each state from a time on.
+  struct Step {
+    double at_s = 0;
+    std::int64_t starting = 0, up = 0, draining = 0;
+  };
+  std::vector<Step> steps;
+};
+
 // What is known of how far step times are off. Calibrated: constants were fitted to such servers;
 // compared: they were measured, and nothing was fitted to them; known bad: measured, and far off.
 enum class EvidenceClass { kCalibrated, kCompared, kUntested, kKnownBad };
@@ -340,6 +360,7 @@ struct Report {
   std::vector<PoolReport> pools;  // empty where there is one
   KvTransferReport kv_transfer;
   std::vector<ReplicaReport> replicas;  // empty where there is one
+  ScalingReport scaling;
   Saturation saturation;
   BindingConstraint binding;
   MemoryReport memory;

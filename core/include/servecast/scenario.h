@@ -416,6 +416,25 @@ struct DisaggregationSpec {
   friend bool operator==(const DisaggregationSpec&, const DisaggregationSpec&) = default;
 };
 
+// What a scaler goes by, summed over replicas. Waiting and outstanding have what the gateway holds.
+enum class ScalingMetric { kWaiting, kRunning, kOutstanding, kKvUsage };
+
+// Replicas that come and go (serving/cluster/membership.h). A cold start is the sum of its parts. A
+// start of vLLM beside its weights: torch.compile 45.8 s, graph capture 37 s, 90.8 s in all
+// (start-up log in runai-model-streamer #67); weights at 0.9 GB/s (kaito #2325: 51.75 GiB in 62 s).
+struct ScalingSpec {
+  std::string policy = "none";
+  ParamMap params;  // of the chosen scaler
+  std::int64_t min_replicas = 1, max_replicas = 8;
+  ScalingMetric metric = ScalingMetric::kWaiting;
+  NumberTable schedule;  // [from_s, replicas]
+  double scrape_period_s = 15, scrape_delay_s = 0;
+  double node_s = 0, image_s = 0, engine_s = 91;
+  double weights_gb_s = 0.9;
+
+  bool On() const { return policy != "none"; }
+};
+
 struct ClusterSpec {
   std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
   std::string router = "round_robin";
@@ -423,6 +442,7 @@ struct ClusterSpec {
   std::string decode_router = "least_outstanding";
   ParamMap decode_router_params;
   DisaggregationSpec disaggregation;
+  ScalingSpec scaling;
 
   // The only pool: of a scenario for one pool alone (Scenario::UsePool), or of one that has no
   // more.

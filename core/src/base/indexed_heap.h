@@ -14,6 +14,9 @@ class IndexedHeap {
     heap_.reserve(static_cast<std::size_t>(capacity));
   }
 
+  // One id more.
+  void Grow() { position_.push_back(-1); }
+
   bool empty() const { return heap_.empty(); }
   bool Has(std::int32_t id) const { return position_[static_cast<std::size_t>(id)] >= 0; }
   // Requires: !empty().

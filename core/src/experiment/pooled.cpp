@@ -272,7 +272,7 @@ void PutPooled(const Scenario& scenario, const Pooled& pooled, Report& r) {
     }
     PutMargin(result);
   }
-  r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / static_cast<double>(r.gpus);
+  r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / MeanGpus(r);
   PutCost(scenario, r);
 }
 

@@ -36,12 +36,14 @@ std::string ShortGpu(const std::string& name) {
   return text;
 }
 
-// "Llama-3.1-8B on 1 x H100".
+// "Llama-3.1-8B on 1 x H100"; with a scaler "on up to 4 x H100".
 std::string Subject(const Scenario& s) {
+  const bool scaled = s.cluster.scaling.On();
   std::vector<std::pair<std::string, std::int64_t>> gpus;
   for (const PoolSpec& pool : s.cluster.pools) {
     const std::string name = ShortGpu((pool.hardware ? *pool.hardware : s.hardware).name);
-    const std::int64_t count = pool.Gpus();
+    const std::int64_t count =
+        scaled ? s.cluster.scaling.max_replicas * pool.GpusOfReplica() : pool.Gpus();
     const auto same = std::find_if(gpus.begin(), gpus.end(),
                                    [&name](const auto& gpu) { return gpu.first == name; });
     if (same == gpus.end()) {
@@ -52,8 +54,11 @@ std::string Subject(const Scenario& s) {
   }
   std::string text = s.model.name.empty() ? "The model" : s.model.name;
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    text += Format("{}{} x {}", i == 0 ? " on " : " and ", gpus[i].second,
-                   gpus[i].first.empty() ? "its GPU" : gpus[i].first);
+    text += Format("{}{} x {}",
+                   i > 0    ? " and "
+                   : scaled ? " on up to "
+                            : " on ",
+                   gpus[i].second, gpus[i].first.empty() ? "its GPU" : gpus[i].first);
   }
   return text;
 }

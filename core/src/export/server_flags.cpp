@@ -332,6 +332,9 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
     job.LeaveOut("cluster.router.policy = " + s.cluster.router,
                  "is the router's that stands before the servers");
   }
+  if (s.cluster.scaling.On()) {
+    job.LeaveOut("cluster.scaling", "is an autoscaler's beside the servers");
+  }
   if (s.engine.compat != Compat::kNone)
     job.LeaveOut("engine.compat", "another simulator's rules: a server has vLLM's");
 }

@@ -12,6 +12,7 @@
 #include "serving/cluster/router.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
+#include "serving/scaling/scaler.h"
 
 namespace servecast {
 namespace {
@@ -252,6 +253,53 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
   });
 }
 
+void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
+  Fields<ScalingSpec> f(v, s, base);
+  Choices names, scaled;
+  for (const ScalerEntry& entry : Scalers()) {
+    names.push_back(entry.name);
+    if (entry.make != nullptr) scaled.push_back(entry.name);
+  }
+  f.Policy({.name = "policy", .help = "what adds and removes replicas"}, &ScalingSpec::policy,
+           names);
+  DescribeParams("policy", Scalers(), s.policy, v, s.params, base.params);
+  FieldsWhen<ScalingSpec>(
+      v, "policy", {"schedule"}, s.policy == "schedule", s, base, [](Fields<ScalingSpec>& g) {
+        g.Add({.name = "schedule",
+               .max = 1e8,
+               .help = "[from_s, replicas]: the number of replicas from a time on",
+               .columns = "from_s, replicas"},
+              &ScalingSpec::schedule);
+      });
+  FieldsWhen<ScalingSpec>(
+      v, "policy", {"hpa", "keda"}, s.policy == "hpa" || s.policy == "keda", s, base,
+      [](Fields<ScalingSpec>& g) {
+        g.Enum({.name = "metric", .help = "what the scaler reads, summed over replicas"},
+               &ScalingSpec::metric, {"waiting", "running", "outstanding", "kv_usage"});
+      });
+  FieldsWhen<ScalingSpec>(v, "policy", scaled, s.On(), s, base, [](Fields<ScalingSpec>& g) {
+    const auto add = [&g](const char* name, const char* unit, double min, double max,
+                          const char* help, double ScalingSpec::*member) {
+      g.Add({.name = name, .unit = unit, .min = min, .max = max, .help = help}, member);
+    };
+    g.Add({.name = "min_replicas", .min = 0, .max = 1024, .help = "fewest replicas"},
+          &ScalingSpec::min_replicas);
+    g.Add({.name = "max_replicas", .min = 1, .max = 1024, .help = "most replicas"},
+          &ScalingSpec::max_replicas);
+    add("scrape_period_s", "s", 0.1, 3600, "time between scrapes of replicas",
+        &ScalingSpec::scrape_period_s);
+    add("scrape_delay_s", "s", 0, 3600, "age of a scrape before the scaler sees it",
+        &ScalingSpec::scrape_delay_s);
+    add("node_s", "s", 0, 86400, "cold start: waiting for a node", &ScalingSpec::node_s);
+    add("image_s", "s", 0, 86400, "cold start: pulling the image", &ScalingSpec::image_s);
+    add("weights_gb_s", "GB/s", 1e-3, 1e6, "cold start: rate at which the weights load",
+        &ScalingSpec::weights_gb_s);
+    add("engine_s", "s", 0, 86400,
+        "cold start: start of the engine, with compilation and graph capture",
+        &ScalingSpec::engine_s);
+  });
+}
+
 void Describe(FieldVisitor& v, SloSpec& s, const SloSpec& base) {
   Fields<SloSpec> f(v, s, base);
   f.Enum({.name = "metric",
@@ -354,6 +402,8 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
     inner.Object({.name = "disaggregation", .idle = idle}, [&](FieldVisitor& d) {
       Describe(d, s.cluster.disaggregation, base.cluster.disaggregation);
     });
+    inner.Object({.name = "scaling", .idle = !s.cluster.scaling.On()},
+                 [&](FieldVisitor& w) { Describe(w, s.cluster.scaling, base.cluster.scaling); });
   });
   v.Object({.name = "latency"},
            [&](FieldVisitor& inner) { Describe(inner, s.latency, base.latency); });

@@ -434,6 +434,33 @@ void WriteReplicas(const Report& r, JsonWriter& out, Members& put) {
   });
 }
 
+void WriteScaling(const Report& r, JsonWriter& out, Members& put) {
+  const ScalingReport& s = r.scaling;
+  if (!s.on) return;
+  put.Object("scaling", [&] {
+    put("cold_start_s", s.cold_start_s);
+    put("weights_s", s.weights_s);
+    put("starts", s.starts);
+    put("stops", s.stops);
+    put("peak_up", s.peak_up);
+    put("mean_up", s.mean_up);
+    put("mean_replicas", s.mean_replicas);
+    put("mean_gpus", s.mean_gpus);
+    put("gpu_hours", s.gpu_hours);
+    put("cost", s.cost);
+    const auto list = [&](std::string_view key, auto write) {
+      out.Key(key);
+      out.BeginArray();
+      for (const ScalingReport::Step& step : s.steps) write(step);
+      out.EndArray();
+    };
+    list("at_s", [&](const ScalingReport::Step& step) { out.Number(step.at_s); });
+    list("starting", [&](const ScalingReport::Step& step) { out.Integer(step.starting); });
+    list("up", [&](const ScalingReport::Step& step) { out.Integer(step.up); });
+    list("draining", [&](const ScalingReport::Step& step) { out.Integer(step.draining); });
+  });
+}
+
 std::optional<double> Rate(std::int64_t hits, std::int64_t queries) {
   if (queries == 0) return std::nullopt;
   return static_cast<double>(hits) / static_cast<double>(queries);
@@ -609,6 +636,7 @@ void WriteFigures(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   WriteClasses(r, scope, out, put);
   WritePools(r, scope, out, put);
   if (scope.run) WriteReplicas(r, out, put);
+  if (scope.run) WriteScaling(r, out, put);
 }
 
 }  // namespace

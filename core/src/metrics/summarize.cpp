@@ -257,6 +257,7 @@ class Summary {
       if (stages > 1) stage_time += pool.recorder.busy_ns() * stages;
     }
     r.gpus = gpus;
+    PutScaling();
     if (r.stages > 1 && stage_time > 0) {
       r.bubble_share =
           1 - static_cast<double>(run_.counts.stage_busy_ns) / static_cast<double>(stage_time);
@@ -293,8 +294,21 @@ class Summary {
     }
     if (seconds <= 0) return;
     r.output_tokens_per_s = static_cast<double>(run_.recorder.measured_tokens()) / seconds;
-    r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / static_cast<double>(r.gpus);
+    r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / MeanGpus(r);
     PutCost(run_.scenario, r);
+  }
+
+  void PutScaling() {
+    ScalingReport& scaling = report_.scaling;
+    scaling = run_.scaling;
+    if (!scaling.on) return;
+    const PoolSpec& pool = run_.scenario.cluster.pool();
+    const auto gpus = static_cast<double>(pool.GpusOfReplica());
+    scaling.mean_gpus = scaling.mean_replicas * gpus;
+    scaling.gpu_hours = scaling.replica_s * gpus / 3600;
+    if (const auto& price = run_.scenario.hardware.price_per_gpu_hour) {
+      scaling.cost = scaling.gpu_hours * *price;
+    }
   }
 
   void CountOfClass(std::size_t i, ClassReport& r) const {
@@ -350,13 +364,16 @@ class Summary {
       of_running.push_back(static_cast<double>(bin.running) / width);
       of_waiting.push_back(static_cast<double>(bin.waiting) / width);
       of_batch_tokens.push_back(static_cast<double>(bin.batch_tokens) / width);
-      of_kv_usage.push_back(static_cast<double>(bin.kv_blocks) / width / KvBlocks());
+      const TimeNs end = start + static_cast<TimeNs>(width);
+      const double kv_blocks = KvBlocks(start, end);
+      of_kv_usage.push_back(kv_blocks > 0 ? static_cast<double>(bin.kv_blocks) / width / kv_blocks
+                                          : 0);
       of_output_tokens_per_s.push_back(static_cast<double>(bin.output_tokens) / width * 1e9);
       of_preemptions.push_back(static_cast<double>(bin.preemptions));
       work.Add(bin.work);
       output_tokens += bin.output_tokens;
       if (!knows_work) continue;
-      PeakUse use = PeakUseOf(bin.work, bin.output_tokens, width / 1e9);
+      PeakUse use = PeakUseOf(bin.work, bin.output_tokens, width / 1e9, Replicas(start, end));
       if (!of_pools.empty()) {
         use = PoolsUse([&](std::size_t p) {
           const SeriesBin& own = of_pools[p][b];
@@ -368,7 +385,7 @@ class Summary {
       of_bandwidth_use.push_back(use.bandwidth);
     }
     if (knows_work && run_.end > 0) {
-      PeakUse use = PeakUseOf(work, output_tokens, Seconds(run_.end));
+      PeakUse use = PeakUseOf(work, output_tokens, Seconds(run_.end), Replicas(0, run_.end));
       if (!of_pools.empty()) {
         use = PoolsUse([&](std::size_t p) {
           const PoolReport& pool = report_.pools[p];
@@ -381,12 +398,12 @@ class Summary {
     }
     if (run_.end > 0) {
       report_.kv_mean_usage =
-          static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks();
+          static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks(0, run_.end);
       // BLIS's rules have levels only.
       const WideInt present = knows_work ? run_.recorder.InSystem(run_.end) : running + waiting;
       report_.mean_in_system = static_cast<double>(present) / static_cast<double>(run_.end);
       report_.kv_mean_fragmentation = static_cast<double>(run_.recorder.kv_unused()) /
-                                      static_cast<double>(run_.end) / KvTokens();
+                                      static_cast<double>(run_.end) / KvTokens(0, run_.end);
     }
     report_.allocation_failures = run_.recorder.blocks_refused();
     if (run_.recorder.busy_ns() > 0) {
@@ -436,27 +453,51 @@ class Summary {
     return {sum.mfu / flops, sum.bandwidth / bandwidth};
   }
 
-  double Replicas() const { return static_cast<double>(run_.scenario.cluster.Replicas()); }
-  double KvBlocks() const {
+  // Of those that come and go the mean over a part of the run; `serving`: without those that start.
+  double MeanOfScaled(TimeNs from, TimeNs to, bool serving) const {
+    const auto& steps = run_.scaling.steps;
+    const auto count = [&](std::size_t i) {
+      return static_cast<double>(steps[i].up + steps[i].draining +
+                                 (serving ? 0 : steps[i].starting));
+    };
+    if (steps.size() == 1 || to <= from) return count(0);
+    double sum = 0;
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+      const double next = i + 1 < steps.size() ? steps[i + 1].at_s : Seconds(to);
+      const double begin = std::max(steps[i].at_s, Seconds(from));
+      sum += count(i) * std::max(0.0, std::min(next, Seconds(to)) - begin);
+    }
+    return sum / Seconds(to - from);
+  }
+  double Replicas(TimeNs from, TimeNs to) const {
+    if (run_.scaling.on) return MeanOfScaled(from, to, false);
+    return static_cast<double>(run_.scenario.cluster.Replicas());
+  }
+  double ServingOf(const PoolRun& pool, TimeNs from, TimeNs to) const {
+    if (run_.scaling.on) return MeanOfScaled(from, to, true);
+    return static_cast<double>(pool.spec().replicas);
+  }
+  double KvBlocks(TimeNs from, TimeNs to) const {
     double blocks = 0;
     for (const PoolRun& pool : run_.pools) {
-      blocks +=
-          static_cast<double>(pool.cost.usable_blocks) * static_cast<double>(pool.spec().replicas);
+      blocks += static_cast<double>(pool.cost.usable_blocks) * ServingOf(pool, from, to);
     }
     return blocks;
   }
-  double KvTokens() const {
+  double KvTokens(TimeNs from, TimeNs to) const {
     double tokens = 0;
     for (const PoolRun& pool : run_.pools) {
       tokens += static_cast<double>(pool.cost.usable_blocks * pool.scenario.engine.block_size) *
-                static_cast<double>(pool.spec().replicas);
+                ServingOf(pool, from, to);
     }
     return tokens;
   }
   // Of all replicas' GPUs, of one pool.
-  PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds) const {
+  PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds,
+                    double replicas) const {
+    if (replicas == 0) return {};
     const auto stages = static_cast<double>(run_.pools.front().spec().pipeline_parallel);
-    return UseOf(work, output_tokens, seconds * Replicas() * stages, run_.cost,
+    return UseOf(work, output_tokens, seconds * replicas * stages, run_.cost,
                  run_.scenario.hardware);
   }
 
@@ -485,7 +526,7 @@ class Summary {
       history.completed += completion > half && completion <= last_arrival ? 1 : 0;
     }
     history.blocked_share = BlockedShare();
-    history.replicas = Replicas();
+    history.replicas = Replicas(0, run_.end);
     history.compute_share = ShareOf(run_.recorder.bound_ns(StepBound::kCompute));
     if (run_.HasPools()) {
       history.scarcest_use = PoolsScarcestUse(run_, history.first_bin, history.last_bin);
@@ -499,7 +540,7 @@ class Summary {
   }
 
   double ShareOf(TimeNs ns) const {
-    const double all = static_cast<double>(run_.end) * Replicas();
+    const double all = static_cast<double>(run_.end) * Replicas(0, run_.end);
     return all > 0 ? static_cast<double>(ns) / all : 0;
   }
 
@@ -591,6 +632,10 @@ class Summary {
 };
 
 }  // namespace
+
+double MeanGpus(const Report& r) {
+  return r.scaling.mean_gpus > 0 ? r.scaling.mean_gpus : static_cast<double>(r.gpus);
+}
 
 void PutCost(const Scenario& scenario, Report& r) {
   std::optional<double> price = scenario.hardware.price_per_gpu_hour;

@@ -41,6 +41,7 @@ struct RunView {
   KvOffloadReport kv_offload = {};
   TimeNs token_delay = 0;      // of the latency model
   std::vector<PoolRun> pools;  // one at least
+  ScalingReport scaling = {};  // but for GPUs and cost
   std::vector<ReplicaReport> replicas = {};
 
   static constexpr std::size_t kNoClass = SIZE_MAX;
@@ -87,6 +88,8 @@ std::uint64_t FingerprintOf(const RunView& run, const Report& report);
 
 // What output tokens cost, from their rate.
 void PutCost(const Scenario& scenario, Report& report);
+// GPUs in use on average over the run, those of replicas that start or drain too.
+double MeanGpus(const Report& report);
 
 // Judges a report whose numbers are in: verdict, limit and note.
 void Judge(const Scenario& scenario, Report& report);

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/text.h"
+
 namespace servecast {
 namespace {
 
@@ -24,6 +26,15 @@ double TotalRate(const WorkloadSpec& w) {
     shared = shared || !c.rate_per_s;
   }
   return rate + (shared ? w.arrivals.rate_per_s : 0);
+}
+
+void CheckIsNotScaled(const ClusterSpec& cluster, Issues& issues) {
+  if (!cluster.scaling.On()) return;
+  issues.push_back(
+      {"/cluster/scaling/policy",
+       Format("found \"{}\", allowed \"none\" in a plan: a plan goes by a fixed number "
+              "of replicas",
+              cluster.scaling.policy)});
 }
 
 std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options) {

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "servecast/plan.h"
+#include "servecast/result.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -26,6 +27,9 @@ double TotalRate(const WorkloadSpec& workload);
 
 // nullopt: the scenario has no such quantity (requests that all come at once have no rate).
 std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options);
+
+// A plan goes by a fixed number of replicas: the issue of a scenario with a scaler.
+void CheckIsNotScaled(const ClusterSpec& cluster, Issues& issues);
 
 // The scenario with so much of it. Requires: LineOf, and `at` within its ends.
 Scenario ScenarioAt(const Scenario& scenario, const PlanOptions& options, double at);

@@ -7,6 +7,7 @@
 #include "serving/cluster/router.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
+#include "serving/scaling/scaler.h"
 
 // clang-format off: a new entry is one line, whatever its name's length. Each list ends with an empty one.
 #define SERVECAST_LATENCY_MODELS(X) \
@@ -41,6 +42,13 @@
   X(router_kv_aware)          \
   X(router_weighted)          \
   X(router_central_queue)
+
+#define SERVECAST_SCALERS(X) \
+  X(scaler_none)             \
+  X(scaler_hpa)              \
+  X(scaler_keda)             \
+  X(scaler_wva)              \
+  X(scaler_schedule)
 
 #define SERVECAST_SCHEDULERS(X)   \
   X(scheduler_vllm)               \
@@ -87,12 +95,17 @@ const Entry& Find(std::span<const Entry> entries, std::string_view name) {
   namespace policy {                     \
   extern const SchedulerEntry kEntry;    \
   }
+#define SERVECAST_DECLARE_SCALER(policy) \
+  namespace policy {                     \
+  extern const ScalerEntry kEntry;       \
+  }
 #define SERVECAST_LIST(policy) policy::kEntry,
 SERVECAST_LATENCY_MODELS(SERVECAST_DECLARE_LATENCY)
 SERVECAST_ORDERS(SERVECAST_DECLARE_ORDER)
 SERVECAST_PRIORITIES(SERVECAST_DECLARE_PRIORITY)
 SERVECAST_ROUTERS(SERVECAST_DECLARE_ROUTER)
 SERVECAST_SCHEDULERS(SERVECAST_DECLARE_FORMER)
+SERVECAST_SCALERS(SERVECAST_DECLARE_SCALER)
 
 std::span<const LatencyEntry> LatencyModels() {
   static const LatencyEntry kTable[] = {SERVECAST_LATENCY_MODELS(SERVECAST_LIST)};
@@ -116,6 +129,11 @@ std::span<const RouterEntry> Routers() {
 
 std::span<const SchedulerEntry> Schedulers() {
   static const SchedulerEntry kTable[] = {SERVECAST_SCHEDULERS(SERVECAST_LIST)};
+  return kTable;
+}
+
+std::span<const ScalerEntry> Scalers() {
+  static const ScalerEntry kTable[] = {SERVECAST_SCALERS(SERVECAST_LIST)};
   return kTable;
 }
 
@@ -144,7 +162,7 @@ bool NeedsWholeEngine(const Scenario& s) {
 }  // namespace
 
 bool HasCluster(const Scenario& s) {
-  return s.cluster.Replicas() > 1 || FindRouter(s.cluster.router).holds;
+  return s.cluster.Replicas() > 1 || s.cluster.scaling.On() || FindRouter(s.cluster.router).holds;
 }
 
 Issues MissingFiles(const Scenario& s) {
@@ -167,6 +185,7 @@ const LatencyEntry& ChosenLatencyModel(const Scenario& s) {
 const OrderEntry& FindOrder(std::string_view name) { return Find(Orders(), name); }
 const PriorityEntry& FindPriority(std::string_view name) { return Find(Priorities(), name); }
 const RouterEntry& FindRouter(std::string_view name) { return Find(Routers(), name); }
+const ScalerEntry& FindScaler(std::string_view name) { return Find(Scalers(), name); }
 const SchedulerEntry& FindScheduler(std::string_view name) { return Find(Schedulers(), name); }
 
 std::vector<double> ParamValues(std::span<const ParamSpec> specs, const ParamMap& chosen) {

@@ -9,7 +9,7 @@ class Random final : public Router {
   explicit Random(std::int64_t seed) : seed_(seed) {}
   std::int32_t Choose(const RoutedRequest& request, const ReplicaLoads& loads) override {
     const double u = Uniform(seed_, Stream::kRouter, request.number);
-    return static_cast<std::int32_t>(u * static_cast<double>(loads.count()));
+    return loads.Available(static_cast<std::int64_t>(u * static_cast<double>(loads.available())));
   }
 
  private:

@@ -6,7 +6,7 @@ namespace {
 class RoundRobin final : public Router {
  public:
   std::int32_t Choose(const RoutedRequest&, const ReplicaLoads& loads) override {
-    return static_cast<std::int32_t>(routed_++ % loads.count());
+    return loads.Available(routed_++ % loads.available());
   }
 
  private:

@@ -58,6 +58,8 @@ class Engine {
   virtual void WritePoolRecords(TimeNs, std::int64_t /*pool*/, Recorder&) const {}
   // Of each of several, up to `end`; one alone has no more to say than the run's report.
   virtual std::vector<ReplicaReport> PerReplica(TimeNs) const { return {}; }
+  // Of replicas that come and go, up to `end`; else off.
+  virtual ScalingReport ScalingTo(TimeNs) const { return {}; }
   // Output tokens so far of a running request; for the others see RequestResults::generated.
   virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
 };

@@ -29,8 +29,8 @@ Cluster::Cluster(const Input& input)
       roles_(HaveRoles(pools_)),
       by_vidur_(!roles_ && any().engine.compat == Compat::kVidur && !input.router->ignores_load),
       coupled_(roles_ || !any().requests.think.empty() || !any().requests.pause.empty()),
-      independent_(!coupled_ && input.router->ignores_load),
-      lags_(!coupled_ && !input.router->reads_engines && !by_vidur_),
+      independent_(!coupled_ && input.scaling == nullptr && input.router->ignores_load),
+      lags_(!coupled_ && input.scaling == nullptr && !input.router->reads_engines && !by_vidur_),
       active_(static_cast<std::int32_t>(nodes_.size())),
       link_(LinkOf(input.disaggregation)) {
   const auto open = [&](PoolRole role) {
@@ -38,6 +38,10 @@ Cluster::Cluster(const Input& input)
   };
   if (!roles_) {
     open(PoolRole::kMixed);
+    if (input.scaling != nullptr) {
+      membership_ =
+          MakeMembership({*input.scaling, input.cold_start, input.pools.front().replicas});
+    }
     return;
   }
   // Draws for both replicas of a request are independent of each other.
@@ -71,6 +75,7 @@ bool Cluster::Advance(std::int64_t max_steps) {
     const bool comes = event < horizon_;
     if (comes && (independent_ || active_.empty() || active_.TopKey() >= event)) {
       Process(event);
+      if (membership_ != nullptr) ++steps;  // scrapes without end are no reason to stay here
     } else if (!active_.empty()) {
       const std::int32_t index = active_.TopId();
       active_.Remove(index);
@@ -92,7 +97,7 @@ TimeNs Cluster::NextEvent() {
   for (Gateway& gateway : gateways_) {
     next = std::min({next, gateway.NextLook(by), gateway.NextOfHeld()});
   }
-  return next;
+  return MembersMayChange() ? std::min(next, membership_->Next()) : next;
 }
 
 // How far a replica may run that the others are not behind.
@@ -106,6 +111,8 @@ TimeNs Cluster::LimitOf(std::int32_t index, TimeNs event) const {
 // One thing that happens at `time`, that of the next event.
 void Cluster::Process(TimeNs time) {
   if (roles_ && link_.Next() == time) return PassLink(time);
+  if (MembersMayChange() && membership_->Next() == time) return PassMembership(time);
+  changed_ = time;
   for (Gateway& gateway : gateways_) {
     if (ProcessAt(gateway, time)) return;
   }
@@ -163,6 +170,7 @@ void Cluster::Place(const Gateway& gateway, RequestId request, std::int32_t plac
     if (other.role() == gateway.role()) other.Placed(place);
   }
   const std::int32_t index = gateway.ReplicaAt(place);
+  if (membership_ != nullptr) membership_->Placed(index);
   any().results.replica[static_cast<std::size_t>(request)] = index;
   NodeAt(index).inbox.Send(request, time);
   Activate(index, time);
@@ -192,6 +200,7 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
 void Cluster::PassDepartures(Node& node) {
   for (const Inbox::Timed& left : node.inbox.departures()) {
     if (by_vidur_) break;
+    if (membership_ != nullptr) membership_->Left(node.place, left.time);
     const bool decoded = any().results.HandedOver(static_cast<std::size_t>(left.request));
     for (Gateway& gateway : gateways_) {
       if (gateway.role() != node.role) continue;
@@ -226,6 +235,53 @@ void Cluster::PassLink(TimeNs time) {
     Activate(index, time);
     Free(request, time);
   }
+}
+
+// Up to the horizon; without one while there is work. Requests that no replica will ever serve are
+// no work an hour after the last other event.
+bool Cluster::MembersMayChange() const {
+  constexpr TimeNs kPatience = 3600 * kNsPerS;
+  if (membership_ == nullptr) return false;
+  if (horizon_ < kClockEnd || clients_.NextEnqueue() < kNever) return true;
+  const TimeNs next = membership_->Next(), left = membership_->LastLeft();
+  if (left >= next) return true;
+  const std::int64_t waiting = membership_->Staying() + gateways_.front().held();
+  return waiting > 0 && (!active_.empty() || next <= std::max(changed_, left) + kPatience);
+}
+
+void Cluster::PassMembership(TimeNs time) {
+  Gateway& gateway = gateways_.front();
+  for (const std::int32_t index : membership_->ComeUp(time)) {
+    gateway.SetAvailable(NodeAt(index).place, true);
+  }
+  if (membership_->ScrapesAt(time)) {
+    std::vector<Membership::Scraped> scraped(nodes_.size());
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (!membership_->Serves(static_cast<std::int32_t>(i))) continue;
+      scraped[i] = {nodes_[i]->replica->LoadAt(time), any().pool_blocks - 1};
+    }
+    membership_->Scrape(time, scraped, gateway.held());
+  }
+  if (membership_->DecidesAt(time)) {
+    const Membership::Change change = membership_->Decide(time);
+    for (const std::int32_t index : change.drain) {
+      gateway.SetAvailable(NodeAt(index).place, false);
+    }
+    for (std::int64_t i = 0; i < change.start; ++i) {
+      const std::int32_t index = AddNode(0);
+      gateway.AddMember(MemberAt(static_cast<std::size_t>(index)));
+      active_.Grow();
+      membership_->Started(index, time);
+    }
+  }
+  for (auto next = gateway.ChooseForHeld(time); next.place != Router::kHold;
+       next = gateway.ChooseForHeld(time)) {
+    Place(gateway, next.request, next.place, time);
+  }
+}
+
+ScalingReport Cluster::ScalingTo(TimeNs end) const {
+  return membership_ == nullptr ? ScalingReport{} : membership_->ReportTo(end);
 }
 
 // The prefill side needs the request's blocks no more.

@@ -23,6 +23,7 @@
 #include "serving/cluster/fleet.h"
 #include "serving/cluster/gateway.h"
 #include "serving/cluster/kv_link.h"
+#include "serving/cluster/membership.h"
 #include "serving/cluster/router.h"
 
 namespace servecast {
@@ -41,6 +42,9 @@ class Cluster final : public Fleet {
     const RouterEntry* decode_router = nullptr;
     std::vector<double> decode_router_params = {};
     DisaggregationSpec disaggregation = {};  // its bandwidth is said
+    // Replicas come and go; then one pool, of whole requests, whose `replicas` are there first.
+    const ScalingSpec* scaling = nullptr;  // nullptr: they are fixed
+    TimeNs cold_start = 0;
   };
   explicit Cluster(const Input& input);
 
@@ -50,6 +54,7 @@ class Cluster final : public Fleet {
   std::int64_t timed_out() const override;
   // Of all replicas and of the gateways, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
+  ScalingReport ScalingTo(TimeNs end) const override;
 
  private:
   struct Prefilled {
@@ -73,6 +78,8 @@ class Cluster final : public Fleet {
   void PassDepartures(Node& node);
   void PassHandOvers(Node& node);
   void PassLink(TimeNs time);
+  bool MembersMayChange() const;
+  void PassMembership(TimeNs time);
   void Free(RequestId request, TimeNs time);
   void Activate(std::int32_t index, TimeNs time);
 
@@ -89,6 +96,8 @@ class Cluster final : public Fleet {
   // All that is asked of replicas is what left: then one that only decodes stays behind until
   // a request does.
   bool lags_;
+  std::unique_ptr<Membership> membership_;  // null: fixed
+  TimeNs changed_ = 0;                      // the last event that was not the membership's
   IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
 
   std::vector<Prefilled> prefilled_;  // heap, to be sent to a decode replica

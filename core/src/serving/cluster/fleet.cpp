@@ -1,65 +1,73 @@
 #include "serving/cluster/fleet.h"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "serving/replica/scheduler_setup.h"
 
 namespace servecast {
 
-Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients) : pools_(std::move(pools)) {
-  std::array<std::int32_t, 3> of_role = {};
+Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients)
+    : pools_(std::move(pools)), clients_of_all_(clients) {
   for (std::size_t p = 0; p < pools_.size(); ++p) {
-    const ReplicaInput& each = pools_[p].each;
-    const bool prefills = each.role == PoolRole::kPrefill;
-    for (std::int64_t i = 0; i < pools_[p].replicas; ++i) {
-      const auto number = static_cast<std::int64_t>(nodes_.size());
-      nodes_.push_back(std::make_unique<Node>(
-          Node{.inbox = Inbox(clients, each.requests, each.results, true, prefills),
-               .recorder = each.recorder,
-               .replica = nullptr,
-               .pool = p,
-               .role = each.role,
-               .place = of_role[static_cast<std::size_t>(each.role)]++}));
-      Node& node = *nodes_.back();
-      node.replica = MakeReplica({.engine = each.engine,
-                                  .scheduler = each.scheduler,
-                                  .setup = each.setup,
-                                  .pool_blocks = each.pool_blocks,
-                                  .max_model_len = each.max_model_len,
-                                  .requests = each.requests,
-                                  .inbox = node.inbox,
-                                  .latency = each.latency,
-                                  .results = each.results,
-                                  .recorder = node.recorder,
-                                  .scratch = each.scratch,
-                                  .horizon = each.horizon,
-                                  .observer = each.observer,
-                                  .kv_tiers = each.kv_tiers,
-                                  .number = number,
-                                  .one_of_many = true,
-                                  .stages = each.stages,
-                                  .role = each.role,
-                                  .first_token_from_decode = each.first_token_from_decode,
-                                  .seed = each.seed,
-                                  .windows = each.windows,
-                                  .kv_plan = each.kv_plan});
-    }
+    for (std::int64_t i = 0; i < pools_[p].replicas; ++i) AddNode(p);
   }
+}
+
+std::int32_t Fleet::AddNode(std::size_t pool) {
+  const ReplicaInput& each = pools_[pool].each;
+  const auto place =
+      std::count_if(nodes_.begin(), nodes_.end(),
+                    [&](const std::unique_ptr<Node>& node) { return node->role == each.role; });
+  const auto number = static_cast<std::int64_t>(nodes_.size());
+  nodes_.push_back(
+      std::make_unique<Node>(Node{.inbox = Inbox(clients_of_all_, each.requests, each.results, true,
+                                                 each.role == PoolRole::kPrefill),
+                                  .recorder = each.recorder,
+                                  .replica = nullptr,
+                                  .pool = pool,
+                                  .role = each.role,
+                                  .place = static_cast<std::int32_t>(place)}));
+  Node& node = *nodes_.back();
+  node.replica = MakeReplica({.engine = each.engine,
+                              .scheduler = each.scheduler,
+                              .setup = each.setup,
+                              .pool_blocks = each.pool_blocks,
+                              .max_model_len = each.max_model_len,
+                              .requests = each.requests,
+                              .inbox = node.inbox,
+                              .latency = each.latency,
+                              .results = each.results,
+                              .recorder = node.recorder,
+                              .scratch = each.scratch,
+                              .horizon = each.horizon,
+                              .observer = each.observer,
+                              .kv_tiers = each.kv_tiers,
+                              .number = number,
+                              .one_of_many = true,
+                              .stages = each.stages,
+                              .role = each.role,
+                              .first_token_from_decode = each.first_token_from_decode,
+                              .seed = each.seed,
+                              .windows = each.windows,
+                              .kv_plan = each.kv_plan});
+  return static_cast<std::int32_t>(number);
+}
+
+Gateway::Member Fleet::MemberAt(std::size_t index) const {
+  const ReplicaInput& each = pools_[nodes_[index]->pool].each;
+  return {.replica = nodes_[index]->replica.get(),
+          .number = static_cast<std::int32_t>(index),
+          .block_size = each.engine.block_size,
+          .blocks = each.pool_blocks - 1,
+          .caches_prefixes = each.setup.limits.caches_prefixes,
+          .seats = each.engine.max_num_seqs};
 }
 
 std::vector<Gateway::Member> Fleet::Members(PoolRole role) const {
   std::vector<Gateway::Member> members;
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const ReplicaInput& each = pools_[nodes_[i]->pool].each;
-    if (each.role != role) continue;
-    members.push_back({.replica = nodes_[i]->replica.get(),
-                       .number = static_cast<std::int32_t>(i),
-                       .block_size = each.engine.block_size,
-                       .blocks = each.pool_blocks - 1,
-                       .caches_prefixes = each.setup.limits.caches_prefixes,
-                       .seats = each.engine.max_num_seqs});
+    if (nodes_[i]->role == role) members.push_back(MemberAt(i));
   }
   return members;
 }

@@ -58,6 +58,9 @@ class Fleet : public Engine {
   const ReplicaInput& any() const { return pools_.front().each; }
 
   Node& NodeAt(std::int32_t index) const { return *nodes_[static_cast<std::size_t>(index)]; }
+  // One more replica of the pool; its number.
+  std::int32_t AddNode(std::size_t pool);
+  Gateway::Member MemberAt(std::size_t index) const;
   // For a gateway before those of a role, by place.
   std::vector<Gateway::Member> Members(PoolRole role) const;
   // No request comes any more, and no replica has anything to do before the horizon.
@@ -67,6 +70,8 @@ class Fleet : public Engine {
   std::vector<std::unique_ptr<Node>> nodes_;
 
  private:
+  Clients& clients_of_all_;
+
   std::int64_t Sum(std::int64_t (Engine::*figure)() const) const;
 
   PrefixCacheReport prefix_cache_;

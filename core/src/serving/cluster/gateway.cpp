@@ -106,6 +106,7 @@ RoutedRequest Gateway::Describe(RequestId request) {
 Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
   if (held_ == 0) return {};
   CountDepartures(time);
+  if (loads_.available() == 0) return {};
   while (!IsHeld(queue_.front())) queue_.pop_front();
   const RequestId request = queue_.front().request;
   const std::int32_t place = router_->Choose(Describe(request), loads_);
@@ -119,7 +120,8 @@ Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
 std::int32_t Gateway::Choose(RequestId request, TimeNs time) {
   CountDepartures(time);
   if (in_.router.reads_engines && period_ == 0) ReadEngines(time);
-  const std::int32_t place = held_ > 0 ? Router::kHold : router_->Choose(Describe(request), loads_);
+  const bool waits = held_ > 0 || loads_.available() == 0;
+  const std::int32_t place = waits ? Router::kHold : router_->Choose(Describe(request), loads_);
   if (place == Router::kHold) Hold(request, time);
   return place;
 }

@@ -81,6 +81,14 @@ class Gateway {
   // The place of a request that comes; kHold: it is held, behind those that are.
   std::int32_t Choose(RequestId request, TimeNs time);
 
+  // A member more, which takes no requests until it is available. Only with routers that do not
+  // look at members one by one.
+  void AddMember(const Member& member) {
+    in_.members.push_back(member);
+    loads_.Add();
+  }
+  void SetAvailable(std::int32_t place, bool available) { loads_.SetAvailable(place, available); }
+
   // A request goes to a member, by this gateway or another.
   void Placed(std::int32_t place) {
     if (!ignores_load()) loads_.Change(place, 1);

@@ -50,7 +50,17 @@ class ReplicaLoads {
     return outstanding_[static_cast<std::size_t>(replica)];
   }
   std::int64_t total() const { return total_; }  // outstanding on all
-  // The lowest of equals. O(1).
+  // Those that take requests: as many as count() unless replicas come and go.
+  std::int64_t available() const {
+    return static_cast<std::int64_t>(available_.empty() ? outstanding_.size() - off_
+                                                        : available_.size());
+  }
+  // The k-th of them.
+  std::int32_t Available(std::int64_t k) const {
+    return available_.empty() ? static_cast<std::int32_t>(k)
+                              : available_[static_cast<std::size_t>(k)];
+  }
+  // Of those that take requests, the lowest of equals. Requires: there is one. O(1).
   std::int32_t Least() const { return by_load_.TopId(); }
   // Only for routers that read engines (RouterEntry).
   const EngineSignals& Engine(std::int32_t replica) const {
@@ -59,6 +69,10 @@ class ReplicaLoads {
 
   // A request goes to, or leaves, a replica. O(log replicas).
   void Change(std::int32_t replica, std::int64_t by);
+  // One more replica, which takes no requests yet.
+  void Add();
+  // O(replicas).
+  void SetAvailable(std::int32_t replica, bool available);
   void SetEngine(std::int32_t replica, const EngineSignals& signals) {
     engines_[static_cast<std::size_t>(replica)] = signals;
   }
@@ -66,7 +80,9 @@ class ReplicaLoads {
  private:
   std::vector<std::int64_t> outstanding_;
   std::int64_t total_ = 0;
-  IndexedHeap by_load_;
+  IndexedHeap by_load_;                  // those that take requests
+  std::vector<std::int32_t> available_;  // empty: all, or none at all (off_)
+  std::size_t off_ = 0;                  // replicas that take none
   std::vector<EngineSignals> engines_;
 };
 

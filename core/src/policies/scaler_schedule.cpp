@@ -1,0 +1,8 @@
+#include "serving/scaling/scaler.h"
+
+namespace servecast::scaler_schedule {
+
+extern const ScalerEntry kEntry;
+const ScalerEntry kEntry = {"schedule", "replicas by the clock", MakeScheduledScaler, {}, true};
+
+}  // namespace servecast::scaler_schedule
