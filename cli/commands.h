@@ -11,7 +11,7 @@ int RunCommand(const std::vector<std::string>& words);
 int CompareCommand(const std::vector<std::string>& words);
 int AdviseCommand(const std::vector<std::string>& words);
 int ExplainCommand(const std::vector<std::string>& words);
-int PlanCommand(std::vector<std::string> words);
+int PlanCommand(const std::vector<std::string>& words);
 int SearchCommand(const std::vector<std::string>& words);  // behind "plan search"
 int CalibrateCommand(const std::vector<std::string>& words);
 int StepTraceCommand(const std::vector<std::string>& words);

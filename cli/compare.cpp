@@ -43,7 +43,7 @@ struct Row {
 double OrNone(const Distribution& d, double value) { return d.n > 0 ? value : std::nan(""); }
 
 // Of the mean E2E of completed requests; none by BLIS's rules.
-double Part(const Report& r, std::size_t part) {
+double MeanPart(const Report& r, std::size_t part) {
   return r.time_split.n > 0 ? r.time_split.e2e_ms[part] : std::nan("");
 }
 
@@ -116,14 +116,14 @@ const std::vector<Row>& RowsOfARun() {
        [](const Report& r) { return static_cast<double>(r.prefix_cache.hit_tokens); }},
       {"ITL mean ms", [](const Report& r) { return OrNone(r.itl_ms, r.itl_ms.mean); }},
       {"ITL p99 ms", [](const Report& r) { return OrNone(r.itl_ms, r.itl_ms.p99); }},
-      {"E2E mean: host ms", [](const Report& r) { return Part(r, 0); }},
-      {"E2E mean: queue ms", [](const Report& r) { return Part(r, 1); }},
-      {"E2E mean: prefill ms", [](const Report& r) { return Part(r, 2); }},
-      {"E2E mean: decode ms", [](const Report& r) { return Part(r, 3); }},
-      {"E2E mean: interference ms", [](const Report& r) { return Part(r, 4); }},
-      {"E2E mean: preempted ms", [](const Report& r) { return Part(r, 5); }},
-      {"E2E mean: transfer ms", [](const Report& r) { return Part(r, 6); }},
-      {"E2E mean: handover ms", [](const Report& r) { return Part(r, 7); }},
+      {"E2E mean: host ms", [](const Report& r) { return MeanPart(r, 0); }},
+      {"E2E mean: queue ms", [](const Report& r) { return MeanPart(r, 1); }},
+      {"E2E mean: prefill ms", [](const Report& r) { return MeanPart(r, 2); }},
+      {"E2E mean: decode ms", [](const Report& r) { return MeanPart(r, 3); }},
+      {"E2E mean: interference ms", [](const Report& r) { return MeanPart(r, 4); }},
+      {"E2E mean: preempted ms", [](const Report& r) { return MeanPart(r, 5); }},
+      {"E2E mean: transfer ms", [](const Report& r) { return MeanPart(r, 6); }},
+      {"E2E mean: handover ms", [](const Report& r) { return MeanPart(r, 7); }},
       {"MFU", [](const Report& r) { return r.mfu.value_or(std::nan("")); }},
       {"bandwidth use", [](const Report& r) { return r.bandwidth_use.value_or(std::nan("")); }},
       {"simulated s", [](const Report& r) { return r.simulated_s; }},

@@ -132,7 +132,8 @@ struct QuestionWords {
 
 }  // namespace
 
-int PlanCommand(std::vector<std::string> words) {
+int PlanCommand(const Words& asked_words) {
+  Words words = asked_words;
   static const std::vector<QuestionWords> questions = {
       {"max-rate", {}},
       {"min-gpus", {}},

@@ -85,6 +85,7 @@ export default defineConfig({
           'how-to/traces',
           'how-to/size',
           'how-to/read-p99',
+          'how-to/terminal',
           'how-to/figure',
           'embed',
           'ci',
