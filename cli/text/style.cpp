@@ -104,6 +104,11 @@ std::string Cut(const Style& style, std::string_view text, std::size_t most) {
 }
 
 std::string Wrapped(const Style& style, std::string_view first, std::string_view text) {
+  if (const std::size_t line = text.find('\n'); line != std::string_view::npos) {
+    const std::string blanks(WidthOf(first), ' ');
+    return Wrapped(style, first, text.substr(0, line)) +
+           Wrapped(style, blanks, text.substr(line + 1));
+  }
   std::string out(first);
   const std::size_t indent = WidthOf(first);
   std::size_t at = indent;

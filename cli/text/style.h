@@ -33,8 +33,8 @@ std::size_t WidthOf(std::string_view text);
 // At most so many columns of it, with an ellipsis where it is cut.
 std::string Cut(const Style& style, std::string_view text, std::size_t most);
 
-// `first` before the first line, as many blanks before the others, words broken at the width. Ends
-// with a line break.
+// `first` before the first line, as many blanks before the others, words broken at the width; a
+// line of the text begins a line. Ends with a line break.
 std::string Wrapped(const Style& style, std::string_view first, std::string_view text);
 
 // A part of a limit as a bar of `cells`, "|" where the limit is, and what is beyond it as an end.

@@ -53,6 +53,15 @@ golden('check', ['check', small]);
 golden('check_ascii', ['check', small], { env: ascii });
 golden('explain', ['explain', small, ...busy]);
 golden('advise', ['advise', small], { skip: slow });
+golden('compare', ['compare', small, '--once', '--with', 'model.quantization=fp8', '--with', 'engine.max_num_seqs=4']);
+golden('sweep', [
+  ...['sweep', small, '--once', '--over', 'workload.arrivals.rate_per_s=20,150,-1'],
+  ...['--over', 'engine.max_num_seqs=64,128'],
+]);
+golden('max_rate', ['plan', 'max-rate', small], { skip: slow });
+golden('min_gpus', ['plan', 'min-gpus', small, ...busy], { skip: slow });
+golden('search', ['plan', 'search', small, '--axes', 'tp'], { skip: slow });
+golden('search_ascii', ['plan', 'search', small, '--axes', 'tp'], { env: ascii, skip: slow });
 
 test('Text_OfOneRun_LeavesJsonAsItIs', () => {
   const words = ['run', small, '--once'];
@@ -84,6 +93,40 @@ test('Fields_ForAShell_ArePrintedInOrder', () => {
   const { status, stderr } = servecast(['run', small, '--once', '--fields', 'verdict.stat']);
   assert.equal(status, 2);
   assert.match(stderr, /no verdict\.stat; did you mean verdict\.state\?/);
+});
+
+test('Sweep_InEachForm_HasTheSamePoints', () => {
+  const words = ['sweep', small, '--once', '--over', 'workload.arrivals.rate_per_s=20,40'];
+  const lines = servecast(words).stdout;
+  assert.equal(servecast([...words, '-o', 'jsonl']).stdout, lines);
+  assert.deepEqual(
+    JSON.parse(servecast([...words, '-o', 'json']).stdout),
+    lines
+      .trimEnd()
+      .split('\n')
+      .map((line) => JSON.parse(line)),
+  );
+  const fields = [...words, '-o', 'csv', '--fields', 'over.workload.arrivals.rate_per_s,report.verdict.state'];
+  assert.equal(
+    servecast(fields).stdout,
+    'over.workload.arrivals.rate_per_s,report.verdict.state\n20,meets\n40,meets\n',
+  );
+});
+
+test('Sweep_InWhichNothingRan_IsBadInput', () => {
+  const of = (rates) => servecast(['sweep', small, '--once', '--over', `workload.arrivals.rate_per_s=${rates}`]);
+  assert.equal(of('-1,-2').status, 2);
+  assert.equal(of('-1,20').status, 0);
+});
+
+test('Compare_AsJson_HasTheReports', () => {
+  const words = ['compare', small, '--once', '--with', 'engine.max_num_seqs=4'];
+  const { runs } = JSON.parse(servecast([...words, '-o', 'json']).stdout);
+  assert.deepEqual(
+    runs.map(({ set }) => set),
+    ['', 'engine.max_num_seqs=4'],
+  );
+  assert.deepEqual(runs[0].report, JSON.parse(servecast(['run', small, '--once']).stdout));
 });
 
 test('Check_AsJson_SaysWhatItsLinesSay', () => {
