@@ -17,6 +17,7 @@
 #include "progress.h"
 #include "servecast/experiment.h"
 #include "servecast/simulation.h"
+#include "suggest.h"
 
 namespace servecast {
 
@@ -27,7 +28,14 @@ std::string& CommandName() {
   return name;
 }
 
+Words*& CollectedOptions() {
+  static Words* names = nullptr;
+  return names;
+}
+
 }  // namespace
+
+void CollectOptions(Words* names) { CollectedOptions() = names; }
 
 void NameCommand(std::string name) { CommandName() = std::move(name); }
 
@@ -90,6 +98,12 @@ std::optional<int> ReadArguments(const Words& words, const Options& given, Argum
     out.overrides.push_back(change);
     return std::string();
   });
+  if (Words* names = CollectedOptions(); names != nullptr) {
+    for (const auto& [name, flag] : options.flags) names->emplace_back(name);
+    for (const auto& [name, value] : options.values) names->emplace_back(name);
+    for (const auto& [name, list] : options.lists) names->emplace_back(name);
+    return 0;
+  }
   for (std::size_t i = 0; i < words.size(); ++i) {
     // "--name=value" is "--name value".
     const std::size_t equals =
@@ -187,6 +201,9 @@ Result<std::string> Document(const Arguments& args, bool lengths_only,
     if (!text.ok()) return Labelled(LabelOf(args), text.issues());
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
+  for (const std::string& change : args.overrides) {
+    if (auto meant = Suggestion(change)) return Labelled(LabelOf(args), {*std::move(meant)});
+  }
   if (!overrides.empty()) text = ApplyOverrides(text.value(), overrides);
   if (text.ok() && !args.prices.empty()) text = WithPrices(text.value(), args.prices);
   if (!text.ok()) return Labelled(LabelOf(args), text.issues());

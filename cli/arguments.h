@@ -54,6 +54,10 @@ void NameCommand(std::string name);  // of the command that runs
 // An exit code when there is nothing to do: help was asked for and given, or the words are wrong.
 std::optional<int> ReadArguments(const Words& words, const Options& options, Arguments& out);
 
+// Until it is called again with nullptr, ReadArguments writes the names of a command's options
+// there and does nothing else.
+void CollectOptions(Words* names);
+
 // The scenario's text with what the arguments change. `lengths_only`: what the trace has; nothing
 // without one. Warns on stderr of coefficients and calibrations that are of something else.
 Result<std::string> LoadDocument(const Arguments& args, bool lengths_only = false);

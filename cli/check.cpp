@@ -290,7 +290,8 @@ int CheckCommand(const Words& words) {
   const std::vector<Finding> findings = FindingsOf(report, judged->banded, sureness);
   const std::string name = report.name.empty() ? args.scenario : report.name;
   if (!junit.empty() && !WriteFile(junit, JUnit(name, findings))) return kBadInput;
-  const int printed = PrintFindings(args.form, name, github, findings, *judged);
+  const bool junit_alone = junit == "-";
+  const int printed = junit_alone ? 0 : PrintFindings(args.form, name, github, findings, *judged);
   return printed != 0 ? printed : ExitOf(findings[0].outcome);
 }
 

@@ -1,6 +1,7 @@
 // The command: which subcommand, and its help.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -26,6 +27,8 @@ constexpr const char* kOverview =
     "  servecast check FILE|PRESET           for CI: fails when a target is missed for certain\n"
     "  servecast sweep FILE|PRESET --over path=a,b,c   every combination, a line of JSON each\n"
     "  servecast merge FILE...               the lines of a sweep's shards, in order\n"
+    "  servecast show PRESET|FILE            the document, to save and change\n"
+    "  servecast init                        a document to begin with\n"
     "  servecast estimate FILE|PRESET        a closed-form answer beside the simulated one\n"
     "  servecast validate FILE|PRESET        check a scenario and list every issue\n"
     "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
@@ -42,6 +45,7 @@ constexpr const char* kOverview =
     "columns\n"
     "  servecast fidelity [--data DIR]       predictions against measured servers\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
+    "  servecast completion bash|zsh|fish    what the shell completes\n"
     "  servecast --version\n"
     "\n"
     "Each command explains itself: servecast help COMMAND. FILE is a scenario document; - reads "
@@ -79,6 +83,27 @@ constexpr Command kCommands[] = {
     {"fidelity",
      [](const auto& words) { return BecomeProgramBeside("servecast-fidelity", words); }},
     {"coefficients", CoefficientsCommand},
+    {"show", ShowCommand},
+    {"init", InitCommand},
+    {"completion", CompletionCommand},
+};
+
+// What commands that read their words themselves take, beside --help.
+struct OwnWords {
+  std::string_view command, options;
+};
+constexpr OwnWords kOwnWords[] = {
+    {"calibrate",
+     "--scenario --set --backend --alpha-noise-correction --hold-out -o --rows --advise"},
+    {"catalog", "--json"},
+    {"fit-trace", "--json --scenario"},
+    {"import", "--scenario"},
+    {"observe", ""},
+    {"fidelity", ""},
+    {"merge", ""},
+    {"link", "--pin --site --once --set"},
+    {"coefficients", ""},
+    {"completion", ""},
 };
 
 // Whether "-o json" or "-o jsonl" is among the words, in any spelling: then issues are JSON, too.
@@ -109,20 +134,45 @@ int Main(std::vector<std::string> args) {
   if (AsksForJson(args)) PrintIssuesAsJson();
   const std::string command = args[0];
   args.erase(args.begin());
-  std::vector<std::string_view> names;
   for (const Command& each : kCommands) {
-    if (each.name != command) {
-      names.push_back(each.name);
-      continue;
-    }
+    if (each.name != command) continue;
     NameCommand(command);
     return each.run(args);
   }
-  const std::string near = NearestWord(command, names);
+  const std::string near = NearestWord(command, CommandNames());
   return Usage("unknown command " + command + (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
 }  // namespace
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const Command& each : kCommands) names.emplace_back(each.name);
+  return names;
+}
+
+std::vector<std::string> OptionsOfCommand(const std::vector<std::string>& words) {
+  std::vector<std::string> names{"--help"};
+  for (const auto& [command, options] : kOwnWords) {
+    if (words[0] != command) continue;
+    std::string_view left = options;
+    while (!left.empty()) {
+      const std::size_t end = std::min(left.find(' '), left.size());
+      names.emplace_back(left.substr(0, end));
+      left.remove_prefix(std::min(end + 1, left.size()));
+    }
+    return names;
+  }
+  for (const Command& each : kCommands) {
+    if (each.name != words[0]) continue;
+    names.clear();
+    CollectOptions(&names);
+    each.run({words.begin() + 1, words.end()});
+    CollectOptions(nullptr);
+  }
+  return names;
+}
+
 }  // namespace servecast
 
 int main(int argc, char** argv) { return servecast::RunProgram(argc, argv, servecast::Main); }

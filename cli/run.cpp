@@ -42,6 +42,7 @@ constexpr const char* kRunHelp =
     "  --batches FILE     one CSV row per step\n"
     "  --series FILE      CSV of the time series\n"
     "  --chrome-trace FILE  time line of steps and requests, for Perfetto and chrome://tracing\n"
+    "  A FILE of - is stdout, instead of the summary.\n"
     "  --names vidur      requests and batches with the names and units of Vidur\n"
     "  --once             one run only: a verdict without an interval\n"
     "  --sampling         intervals of sampling alone, as the page's first answer has them\n"
@@ -119,6 +120,7 @@ int RunToEnd(Result<Run> created, Outputs& outputs, const Arguments& args, const
   }
   // What is printed says that all is done.
   if (!outputs.Write(report, beside)) return kBadInput;
+  if (outputs.TakesStdout()) return 0;
   return PrintReport(ReportJson(report, beside, ReportParts::kSummary), args);
 }
 

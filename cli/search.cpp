@@ -16,6 +16,7 @@
 #include "plan/design_search.h"
 #include "plan/named_axes.h"
 #include "progress.h"
+#include "ranges.h"
 #include "servecast/scenario.h"
 #include "text/texts.h"
 
@@ -127,8 +128,8 @@ int SearchCommand(const Words& words) {
   Options options{.help = kSearchHelp, .answers = true};
   options.values = {{"--threads", &threads_text}, {"--axes", &names}, {"--prices", &args.prices}};
   options.lists = {{"--over", [&axes](const std::string& text) -> std::string {
-                      std::optional<Axis> axis = AxisOf(text);
-                      if (!axis) return "--over: found " + text + ", allowed path=a,b,c";
+                      std::optional<Axis> axis = AxisOrRange(text);
+                      if (!axis) return "--over: found " + text + kAllowedOver;
                       axes.push_back(*std::move(axis));
                       return "";
                     }}};

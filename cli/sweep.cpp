@@ -20,6 +20,7 @@
 #include "io/axes.h"
 #include "io/json_writer.h"
 #include "progress.h"
+#include "ranges.h"
 #include "servecast/experiment.h"
 #include "servecast/simulation.h"
 #include "text/texts.h"
@@ -36,7 +37,8 @@ constexpr const char* kSweepHelp =
     "(its\n"
     "values), and report, the summary of servecast run, or issues where it cannot run.\n"
     "\n"
-    "  --over path=a,b,c  values as in --set; in brackets, braces and quotes a comma is a comma\n"
+    "  --over path=a,b,c  values as in --set; in brackets, braces and quotes a comma is a comma;\n"
+    "                     10..100:10 is 10, 20 ... 100, and 1..4 is 1, 2, 3, 4\n"
     "  --shard i/n        every n-th point beginning with the i-th, 1 <= i <= n; servecast merge\n"
     "                     puts the lines of all shards together: the same bytes as one run's\n"
     "  --threads N        points that run at once (default: all cores); the bytes do not depend on "
@@ -267,8 +269,8 @@ int SweepCommand(const Words& words) {
   options.flags = {{"--once", &once}};
   options.values = {{"--shard", &shard_text}, {"--threads", &threads_text}};
   options.lists = {{"--over", [&axes](const std::string& text) -> std::string {
-                      std::optional<Axis> axis = AxisOf(text);
-                      if (!axis) return "--over: found " + text + ", allowed path=a,b,c";
+                      std::optional<Axis> axis = AxisOrRange(text);
+                      if (!axis) return "--over: found " + text + kAllowedOver;
                       for (const Axis& other : axes) {
                         if (other.path == axis->path)
                           return "--over: found " + axis->path + " twice";

@@ -88,6 +88,13 @@ std::string View::Json() const {
   return out.Take();
 }
 
+std::string View::IndentedJson() const {
+  if (at_ == nullptr) return "null";
+  JsonWriter out(true);
+  WriteJson(*at_, out);
+  return out.Take();
+}
+
 std::string View::Plain() const {
   if (!Is()) return "";
   return IsText() ? Words() : Json();

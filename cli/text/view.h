@@ -38,6 +38,7 @@ class View {
   std::string Plain() const;
   // As JSON without white space.
   std::string Json() const;
+  std::string IndentedJson() const;
 
  private:
   const nlohmann::ordered_json* at_ = nullptr;

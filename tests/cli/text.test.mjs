@@ -180,3 +180,84 @@ test('Help_OfEachCommand_IsTheSameEitherWay', () => {
   assert.equal(servecast(['help']).stdout, servecast(['--help']).stdout);
   assert.match(servecast(['runn']).stderr, /unknown command runn; did you mean run\?/);
 });
+
+test('Init_AndShow_PrintDocumentsThatRun', () => {
+  const init = servecast(['init']);
+  assert.equal(servecast(['show', 'llama-3.1-8b-h100-chat']).status, 0);
+  const of = (...words) =>
+    spawnSync(command, words, { encoding: 'utf8', input: init.stdout, env: { PATH: process.env.PATH } });
+  assert.equal(of('run', '-', '--once', '--set', 'workload.requests=20').status, 0);
+  const changed = JSON.parse(servecast(['init', '--set', 'model.preset=qwen3-32b']).stdout);
+  assert.equal(changed.model.preset, 'qwen3-32b');
+  assert.equal(servecast(['init', '-o', small]).status, 2);
+  assert.match(servecast(['show', 'llama-3.1-8b-h100-cat']).stderr, /did you mean llama-3\.1-8b-h100-chat\?/);
+});
+
+test('Set_ByAnotherName_SaysWhatIsMeant', () => {
+  const said = (change) => servecast(['run', small, '--set', change]).stderr;
+  assert.match(said('rate=5'), /did you mean workload\.arrivals\.rate_per_s/);
+  assert.match(said('hardware.preset=H100'), /did you mean "h100-sxm"\?/);
+  assert.match(said('model.preset=meta-llama/Llama-3.1-8B-Instruct'), /did you mean "llama-3\.1-8b"\?/);
+});
+
+test('Over_ARange_IsItsNumbers', () => {
+  const rates = (range) =>
+    servecast([
+      ...['sweep', small, '--once', '--over', `workload.arrivals.rate_per_s=${range}`],
+      ...['--set', 'workload.requests=5', '--fields', 'over.workload.arrivals.rate_per_s'],
+    ]);
+  assert.equal(rates('10..40:10').stdout, '10\n20\n30\n40\n');
+  assert.equal(rates('1..3,7').stdout, '1\n2\n3\n7\n');
+  assert.equal(rates('0.1..0.3:0.1').stdout, '0.1\n0.2\n0.3\n');
+  assert.match(rates('40..10').stderr, /allowed path=a,b,c or path=10\.\.100:10/);
+});
+
+test('Outputs_NamedByADash_AreStdout', () => {
+  const words = ['run', small, '--once', '--set', 'workload.requests=5'];
+  const rows = servecast([...words, '--requests', '-'])
+    .stdout.trimEnd()
+    .split('\n');
+  assert.equal(rows.length, 6);
+  assert.match(servecast(['check', small, '--junit', '-']).stdout, /^<\?xml[\s\S]*<\/testsuites>\n$/);
+});
+
+test('Completion_KnowsWhatTheHelpNames', () => {
+  const offered = (...words) =>
+    servecast(['completion', 'words', '--', ...words])
+      .stdout.trimEnd()
+      .split('\n');
+  const commands = offered('');
+  const help = servecast(['--help']).stdout;
+  for (const [, name] of help.matchAll(/^ {2}servecast ([a-z][a-z-]*)/gm)) assert.ok(commands.includes(name), name);
+  for (const name of commands.filter((each) => !['observe', 'fidelity', 'plan', 'link', 'completion'].includes(each))) {
+    const text = servecast(['help', name]).stdout;
+    const options = offered(name, '-');
+    for (const [option] of text.matchAll(/(?<![\w`-])--[a-z][a-z-]+/g)) {
+      // Named as those of other programs, or of other commands.
+      if (['--help', '--save-result', '--save-detailed', '--calibration', '--chunk-size'].includes(option)) continue;
+      assert.ok(options.includes(option), `${name} ${option}`);
+    }
+    assert.ok(options.length > 0);
+  }
+  assert.ok(offered('plan', 'search', small, '--a').includes('--axes'));
+  assert.deepEqual(offered('run', small, '-o', 'j'), ['json', 'jsonl']);
+  assert.deepEqual(offered('run', small, '--set', 'workload.arrivals.rate_p'), ['workload.arrivals.rate_per_s=']);
+  assert.ok(offered('run', small, '--set', 'hardware.preset=h1').includes('hardware.preset=h100-sxm'));
+  assert.ok(offered('check', 'llama').includes('llama-3.1-8b-h100-chat'));
+});
+
+test('Completion_InBash_OffersPathsAndPresets', () => {
+  const bash = (line) =>
+    spawnSync(
+      'bash',
+      [
+        '-c',
+        `servecast() { '${command}' "$@"; }; source <(servecast completion bash)
+         COMP_LINE='${line}'; COMP_POINT=\${#COMP_LINE}; _servecast 2>/dev/null; printf '%s\\n' "\${COMPREPLY[@]}"`,
+      ],
+      { encoding: 'utf8' },
+    ).stdout.trimEnd();
+  assert.equal(bash('servecast run x --set workload.arrivals.rate_p'), 'workload.arrivals.rate_per_s=');
+  assert.equal(bash('servecast run x --set hardware.preset=h100-s'), 'h100-sxm');
+  assert.equal(bash('servecast comple'), 'completion');
+});
