@@ -14,14 +14,36 @@
 #include "io/physics_coefficients.h"
 #include "io/prices.h"
 #include "io/replaying.h"
+#include "progress.h"
 #include "servecast/experiment.h"
 #include "servecast/simulation.h"
+#include "suggest.h"
 
 namespace servecast {
 
+namespace {
+
+std::string& CommandName() {
+  static std::string name;
+  return name;
+}
+
+Words*& CollectedOptions() {
+  static Words* names = nullptr;
+  return names;
+}
+
+}  // namespace
+
+void CollectOptions(Words* names) { CollectedOptions() = names; }
+
+void NameCommand(std::string name) { CommandName() = std::move(name); }
+
 int Usage(const std::string& problem, std::string_view command) {
+  if (IssuesAreJson()) return PrintIssues({{"", problem}});
+  const std::string_view whose = command.empty() ? std::string_view(CommandName()) : command;
   fmt::print(stderr, "servecast: {}; see servecast{}{} --help\n", Printable(problem),
-             command.empty() ? "" : " ", command);
+             whose.empty() ? "" : " ", whose);
   return kBadInput;
 }
 
@@ -35,6 +57,27 @@ const Value* Find(const std::vector<std::pair<std::string_view, Value>>& options
   return found == options.end() ? nullptr : &found->second;
 }
 
+// A word as a shell takes it.
+std::string Quoted(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string out = "'";
+  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return out + "'";
+}
+
+std::string TypedAgain(const Arguments& args) {
+  std::string out = Quoted(args.scenario);
+  for (const std::string& change : args.overrides) out += " --set " + Quoted(change);
+  for (const auto& [name, value] : {std::pair("--trace", &args.trace),
+                                    {"--coefficients", &args.coefficients},
+                                    {"--calibration", &args.calibration}}) {
+    if (!value->empty()) out += std::string(" ") + name + " " + Quoted(*value);
+  }
+  return Printable(out);
+}
+
 }  // namespace
 
 std::optional<int> ReadArguments(const Words& words, const Options& given, Arguments& out) {
@@ -44,21 +87,39 @@ std::optional<int> ReadArguments(const Words& words, const Options& given, Argum
   options.values.emplace_back("--coefficients", &out.coefficients);
   options.values.emplace_back("--calibration", &out.calibration);
   if (options.replays) options.values.emplace_back("--trace", &out.trace);
+  AnswerWords answer;
+  if (options.answers) {
+    options.values.insert(options.values.end(), {{"-o", &answer.form},
+                                                 {"--output", &answer.form},
+                                                 {"--fields", &answer.fields},
+                                                 {"--color", &answer.colour}});
+  }
   options.lists.emplace_back("--set", [&out](const std::string& change) {
     out.overrides.push_back(change);
     return std::string();
   });
+  if (Words* names = CollectedOptions(); names != nullptr) {
+    for (const auto& [name, flag] : options.flags) names->emplace_back(name);
+    for (const auto& [name, value] : options.values) names->emplace_back(name);
+    for (const auto& [name, list] : options.lists) names->emplace_back(name);
+    return 0;
+  }
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const std::string& word = words[i];
-    if (bool* const* flag = Find(options.flags, word)) {
+    // "--name=value" is "--name value".
+    const std::size_t equals =
+        words[i].rfind("--", 0) == 0 ? words[i].find('=') : std::string::npos;
+    const std::string word = words[i].substr(0, equals);
+    bool* const* flag = Find(options.flags, word);
+    if (flag != nullptr && equals == std::string::npos) {
       **flag = true;
       continue;
     }
     std::string* const* value = Find(options.values, word);
     const auto* list = Find(options.lists, word);
     if (value != nullptr || list != nullptr) {
-      if (i + 1 == words.size()) return Usage(word + " needs a value");
-      const std::string& next = words[++i];
+      const bool attached = equals != std::string::npos;
+      if (!attached && i + 1 == words.size()) return Usage(word + " needs a value");
+      const std::string next = attached ? words[i].substr(equals + 1) : words[++i];
       if (next.empty()) return Usage(word + " needs a value, found none");
       if (value != nullptr) {
         **value = next;
@@ -66,7 +127,7 @@ std::optional<int> ReadArguments(const Words& words, const Options& given, Argum
         return Usage(problem);
       }
     } else if (word.size() > 1 && word[0] == '-') {
-      return Usage("unknown option " + word);
+      return Usage("unknown option " + words[i]);
     } else if (out.scenario.empty()) {
       out.scenario = word;
     } else {
@@ -78,6 +139,12 @@ std::optional<int> ReadArguments(const Words& words, const Options& given, Argum
     return 0;
   }
   if (out.scenario.empty()) return Usage("no scenario given");
+  if (options.answers) {
+    const std::optional<AnswerForm> form = FormOf(answer);
+    if (!form) return kBadInput;
+    out.form = *form;
+    out.typed = TypedAgain(out);
+  }
   return std::nullopt;
 }
 
@@ -134,6 +201,9 @@ Result<std::string> Document(const Arguments& args, bool lengths_only,
     if (!text.ok()) return Labelled(LabelOf(args), text.issues());
   }
   overrides.insert(overrides.end(), args.overrides.begin(), args.overrides.end());
+  for (const std::string& change : args.overrides) {
+    if (auto meant = Suggestion(change)) return Labelled(LabelOf(args), {*std::move(meant)});
+  }
   if (!overrides.empty()) text = ApplyOverrides(text.value(), overrides);
   if (text.ok() && !args.prices.empty()) text = WithPrices(text.value(), args.prices);
   if (!text.ok()) return Labelled(LabelOf(args), text.issues());
@@ -197,8 +267,7 @@ std::optional<Report> RunToEnd(const Arguments& args, const Trace& trace) {
   if (!scenario.ok()) return refuse(scenario.issues());
   Result<Run> run = MakeRun<Run>(args, std::move(scenario.value()), trace);
   if (!run.ok()) return refuse(run.issues());
-  while (!run.value().Advance(INT64_MAX)) {
-  }
+  RunThrough(run.value());
   return run.value().Snapshot(ReportDetail::kSummary);
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "answer.h"
 #include "host/files.h"
 #include "room.h"
 #include "run_memory.h"
@@ -27,13 +28,17 @@ struct Arguments {
   std::string coefficients, calibration, trace;
   std::string prices;  // a list of them, where a command takes one
   std::string label;   // of a run among several, for its issues
+  AnswerForm form;     // of a command that answers in several
+  // The scenario and its options as a shell would take them again, for commands to type next.
+  std::string typed;
 };
 
 // The options of one subcommand beside --help, --set, --coefficients,
 // --calibration and --trace.
 struct Options {
   const char* help = "";
-  bool replays = true;  // takes --trace
+  bool replays = true;   // takes --trace
+  bool answers = false;  // takes -o, --fields and --color
   std::vector<std::pair<std::string_view, bool*>> flags = {};
   std::vector<std::pair<std::string_view, std::string*>> values = {};
   // May be repeated; returns what is wrong, or "".
@@ -41,11 +46,17 @@ struct Options {
       {};
 };
 
-// Says on stderr what is wrong with the arguments. Returns kBadInput.
+// Says on stderr what is wrong with the arguments, and whose --help tells what is right: that of
+// the command that runs where none is named. Returns kBadInput.
 int Usage(const std::string& problem, std::string_view command = {});
+void NameCommand(std::string name);  // of the command that runs
 
 // An exit code when there is nothing to do: help was asked for and given, or the words are wrong.
 std::optional<int> ReadArguments(const Words& words, const Options& options, Arguments& out);
+
+// Until it is called again with nullptr, ReadArguments writes the names of a command's options
+// there and does nothing else.
+void CollectOptions(Words* names);
 
 // The scenario's text with what the arguments change. `lengths_only`: what the trace has; nothing
 // without one. Warns on stderr of coefficients and calibrations that are of something else.

@@ -13,9 +13,12 @@
 #include "calibrate/measured_table.h"
 #include "commands.h"
 #include "host/output_file.h"
+#include "io/json_writer.h"
 #include "metrics/words.h"
+#include "progress.h"
 #include "servecast/experiment.h"
 #include "servecast/simulation.h"
+#include "text/texts.h"
 
 namespace servecast {
 namespace {
@@ -34,7 +37,12 @@ constexpr const char* kCheckHelp =
     "  --meets PERCENT, --misses PERCENT  other probabilities than 90 and 10\n"
     "  --junit FILE  the same as JUnit XML, a test case for each target; undecided ones are "
     "skipped\n"
-    "  --github      the same as annotations of GitHub Actions, on stdout\n";
+    "  --github      the same as annotations of GitHub Actions, on stdout\n"
+    "  -o FORM       text (default): a line for each; json, jsonl: outcome, exit, findings, "
+    "report;\n"
+    "                csv: a row for each\n"
+    "  --fields A,B  some of the JSON, for shells: outcome,report.verdict.sentence\n"
+    "  --color WHEN  auto (default: colours and marks on a terminal), always or never\n";
 
 constexpr int kExitMissed = 1, kExitUndecided = 3;
 
@@ -192,8 +200,7 @@ std::optional<Judgement> Judged(const Arguments& args, Asked asked, const Surene
     PrintIssues(made.issues());
     return std::nullopt;
   }
-  while (!made.value().Advance(INT64_MAX)) {
-  }
+  RunThrough(made.value());
   Judgement judgement{made.value().Snapshot(ReportDetail::kSummary), std::nullopt};
   judgement.banded =
       PutBand(std::move(asked.scenario), std::move(asked.trace), sureness, judgement.report);
@@ -207,13 +214,59 @@ std::optional<double> ShareOf(const std::string& text) {
   return *percent / 100;
 }
 
+int ExitOf(Outcome outcome) {
+  return outcome == Outcome::kMet ? 0 : outcome == Outcome::kMissed ? kExitMissed : kExitUndecided;
+}
+
+std::string CheckJson(const std::string& name, const std::vector<Finding>& findings,
+                      const Judgement& judged) {
+  JsonWriter out(true);
+  out.BeginObject();
+  out.Key("name"), out.Text(name);
+  out.Key("outcome"), out.Text(WordOf(findings[0].outcome));
+  out.Key("exit"), out.Integer(ExitOf(findings[0].outcome));
+  out.Key("findings"), out.BeginArray();
+  for (const Finding& finding : findings) {
+    out.BeginObject();
+    out.Key("name"), out.Text(finding.name);
+    out.Key("outcome"), out.Text(WordOf(finding.outcome));
+    out.Key("text"), out.Text(finding.text);
+    out.EndObject();
+  }
+  out.EndArray();
+  out.Key("report");
+  const Banded* banded = judged.banded ? &*judged.banded : nullptr;
+  out.Raw(ReportJson(judged.report, banded, ReportParts::kSummary));
+  out.EndObject();
+  return out.Take();
+}
+
+// Nothing but what CI reads, or the same with marks and colours for a person.
+int PrintFindings(const AnswerForm& form, const std::string& name, bool github,
+                  const std::vector<Finding>& findings, const Judgement& judged) {
+  std::string lines;
+  for (const Finding& finding : findings) {
+    lines += github ? Annotation(name, finding)
+                    : fmt::format("{:<10} {}: {}\n", WordOf(finding.outcome),
+                                  Printable(finding.name), Printable(finding.text));
+  }
+  if (github) {
+    fmt::print("{}", lines);
+    return 0;
+  }
+  return PrintAnswer(form, {.json = CheckJson(name, findings, judged),
+                            .text = CheckText,
+                            .rows = [](View answer) { return answer["findings"].Elements(); },
+                            .as_ever = lines});
+}
+
 }  // namespace
 
 int CheckCommand(const Words& words) {
   Arguments args;
   std::string junit, meets = "90", misses = "10";
   bool github = false;
-  Options options{.help = kCheckHelp};
+  Options options{.help = kCheckHelp, .answers = true};
   options.flags = {{"--github", &github}};
   options.values = {{"--junit", &junit}, {"--meets", &meets}, {"--misses", &misses}};
   if (const auto done = ReadArguments(words, options, args)) return *done;
@@ -237,13 +290,9 @@ int CheckCommand(const Words& words) {
   const std::vector<Finding> findings = FindingsOf(report, judged->banded, sureness);
   const std::string name = report.name.empty() ? args.scenario : report.name;
   if (!junit.empty() && !WriteFile(junit, JUnit(name, findings))) return kBadInput;
-  for (const Finding& finding : findings) {
-    fmt::print("{}", github ? Annotation(name, finding)
-                            : fmt::format("{:<10} {}: {}\n", WordOf(finding.outcome),
-                                          Printable(finding.name), Printable(finding.text)));
-  }
-  const Outcome outcome = findings[0].outcome;
-  return outcome == Outcome::kMet ? 0 : outcome == Outcome::kMissed ? kExitMissed : kExitUndecided;
+  const bool junit_alone = junit == "-";
+  const int printed = junit_alone ? 0 : PrintFindings(args.form, name, github, findings, *judged);
+  return printed != 0 ? printed : ExitOf(findings[0].outcome);
 }
 
 }  // namespace servecast

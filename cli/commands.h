@@ -1,5 +1,6 @@
-// The subcommands, each in a file of its name (validate in estimate.cpp, merge in sweep.cpp). From
-// the words behind it to an exit code: 0 done, 2 bad input with every issue on stderr.
+// The subcommands, each in a file of its name (validate in estimate.cpp, merge in sweep.cpp, init
+// in show.cpp). From the words behind it to an exit code: 0 done, 2 bad input with every issue on
+// stderr.
 #pragma once
 
 #include <string>
@@ -11,7 +12,7 @@ int RunCommand(const std::vector<std::string>& words);
 int CompareCommand(const std::vector<std::string>& words);
 int AdviseCommand(const std::vector<std::string>& words);
 int ExplainCommand(const std::vector<std::string>& words);
-int PlanCommand(std::vector<std::string> words);
+int PlanCommand(const std::vector<std::string>& words);
 int SearchCommand(const std::vector<std::string>& words);  // behind "plan search"
 int CalibrateCommand(const std::vector<std::string>& words);
 int StepTraceCommand(const std::vector<std::string>& words);
@@ -26,6 +27,16 @@ int ExportCommand(const std::vector<std::string>& words);
 int ImportCommand(const std::vector<std::string>& words);
 int LinkCommand(const std::vector<std::string>& words);
 int CatalogCommand(const std::vector<std::string>& words);
+int ShowCommand(const std::vector<std::string>& words);
+int InitCommand(const std::vector<std::string>& words);
+int CompletionCommand(const std::vector<std::string>& words);
 int CoefficientsCommand(const std::vector<std::string>& words);
+
+// All of them, by the names that are typed.
+std::vector<std::string> CommandNames();
+
+// The options of a command, and of a question of plan, from the tables that it reads them by; those
+// of a program beside this one are not known here.
+std::vector<std::string> OptionsOfCommand(const std::vector<std::string>& words);
 
 }  // namespace servecast

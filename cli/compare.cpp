@@ -12,7 +12,9 @@
 #include "base/printable.h"
 #include "commands.h"
 #include "io/coefficients.h"
+#include "io/json_writer.h"
 #include "metrics/words.h"
+#include "text/texts.h"
 
 namespace servecast {
 namespace {
@@ -33,7 +35,10 @@ constexpr const char* kCompareHelp =
     "\n"
     "--backends: under analytic, operators, roofline, physics, and blackbox with the scenario's\n"
     "coefficients or BLIS's set for its model, GPU and tensor parallelism, where there is one.\n"
-    "--once: one run of each scenario, faster and without intervals.\n";
+    "--once: one run of each scenario, faster and without intervals.\n"
+    "\n"
+    "-o text (default on a terminal), json, jsonl or csv (a row for each run); --fields A,B;\n"
+    "--color WHEN: as in run. Exit 0: done. 2: bad input. 70: a bug of servecast.\n";
 
 struct Row {
   std::string name;
@@ -43,7 +48,7 @@ struct Row {
 double OrNone(const Distribution& d, double value) { return d.n > 0 ? value : std::nan(""); }
 
 // Of the mean E2E of completed requests; none by BLIS's rules.
-double Part(const Report& r, std::size_t part) {
+double MeanPart(const Report& r, std::size_t part) {
   return r.time_split.n > 0 ? r.time_split.e2e_ms[part] : std::nan("");
 }
 
@@ -116,14 +121,14 @@ const std::vector<Row>& RowsOfARun() {
        [](const Report& r) { return static_cast<double>(r.prefix_cache.hit_tokens); }},
       {"ITL mean ms", [](const Report& r) { return OrNone(r.itl_ms, r.itl_ms.mean); }},
       {"ITL p99 ms", [](const Report& r) { return OrNone(r.itl_ms, r.itl_ms.p99); }},
-      {"E2E mean: host ms", [](const Report& r) { return Part(r, 0); }},
-      {"E2E mean: queue ms", [](const Report& r) { return Part(r, 1); }},
-      {"E2E mean: prefill ms", [](const Report& r) { return Part(r, 2); }},
-      {"E2E mean: decode ms", [](const Report& r) { return Part(r, 3); }},
-      {"E2E mean: interference ms", [](const Report& r) { return Part(r, 4); }},
-      {"E2E mean: preempted ms", [](const Report& r) { return Part(r, 5); }},
-      {"E2E mean: transfer ms", [](const Report& r) { return Part(r, 6); }},
-      {"E2E mean: handover ms", [](const Report& r) { return Part(r, 7); }},
+      {"E2E mean: host ms", [](const Report& r) { return MeanPart(r, 0); }},
+      {"E2E mean: queue ms", [](const Report& r) { return MeanPart(r, 1); }},
+      {"E2E mean: prefill ms", [](const Report& r) { return MeanPart(r, 2); }},
+      {"E2E mean: decode ms", [](const Report& r) { return MeanPart(r, 3); }},
+      {"E2E mean: interference ms", [](const Report& r) { return MeanPart(r, 4); }},
+      {"E2E mean: preempted ms", [](const Report& r) { return MeanPart(r, 5); }},
+      {"E2E mean: transfer ms", [](const Report& r) { return MeanPart(r, 6); }},
+      {"E2E mean: handover ms", [](const Report& r) { return MeanPart(r, 7); }},
       {"MFU", [](const Report& r) { return r.mfu.value_or(std::nan("")); }},
       {"bandwidth use", [](const Report& r) { return r.bandwidth_use.value_or(std::nan("")); }},
       {"simulated s", [](const Report& r) { return r.simulated_s; }},
@@ -179,6 +184,39 @@ std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& ru
   return text;
 }
 
+using Runs = std::vector<std::pair<std::string, Report>>;
+
+std::string OtherRules(const Runs& runs) {
+  std::string text;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i].second.departures.empty()) continue;
+    text += fmt::format("\nOther rules than vLLM's, in {}:\n",
+                        i == 0 ? "the scenario as given" : fmt::format("({})", i));
+    for (const std::string_view rule : runs[i].second.departures) {
+      text += fmt::format("  {}\n", rule);
+    }
+  }
+  return text;
+}
+
+std::string ComparisonJson(const Runs& runs) {
+  JsonWriter out(true);
+  out.BeginObject();
+  out.Key("runs"), out.BeginArray();
+  for (const auto& [set, report] : runs) {
+    out.BeginObject();
+    out.Key("set"), out.Text(set);
+    out.Key("other_rules"), out.BeginArray();
+    for (const std::string_view rule : report.departures) out.Text(rule);
+    out.EndArray();
+    out.Key("report"), out.Raw(ReportJson(report, ReportParts::kSummary));
+    out.EndObject();
+  }
+  out.EndArray();
+  out.EndObject();
+  return out.Take();
+}
+
 std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario) {
   std::vector<std::vector<std::string>> variants;
   for (const std::string_view name : {"analytic", "operators", "roofline", "physics"}) {
@@ -206,7 +244,7 @@ int CompareCommand(const Words& words) {
   Arguments args;
   std::vector<Words> variants;  // changes of each --with
   bool backends = false, once = false;
-  Options options{.help = kCompareHelp};
+  Options options{.help = kCompareHelp, .answers = true};
   options.flags = {{"--backends", &backends}, {"--once", &once}};
   options.lists = {{"--with",
                     [&variants](const std::string& change) {
@@ -239,16 +277,10 @@ int CompareCommand(const Words& words) {
     if (!report) return kBadInput;
     runs.emplace_back(name, std::move(*report));
   }
-  fmt::print("{}", ComparisonText(runs));
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i].second.departures.empty()) continue;
-    fmt::print("\nOther rules than vLLM's, in {}:\n",
-               i == 0 ? "the scenario as given" : fmt::format("({})", i));
-    for (const std::string_view rule : runs[i].second.departures) {
-      fmt::print("  {}\n", rule);
-    }
-  }
-  return 0;
+  return PrintAnswer(args.form, {.json = ComparisonJson(runs),
+                                 .text = CompareText,
+                                 .rows = [](View answer) { return answer["runs"].Elements(); },
+                                 .as_ever = ComparisonText(runs) + OtherRules(runs)});
 }
 
 }  // namespace servecast

@@ -32,7 +32,7 @@ constexpr const char* kValidateHelp =
     "This includes whether the model fits the GPU and, with coefficients, whether they are\n"
     "plausible: their signs, and whether any step would be faster than the GPU's peaks allow.\n";
 
-std::string Number(double value) {
+std::string FourDigits(double value) {
   return std::isinf(value) ? "grows" : fmt::format("{:.4g}", value);
 }
 
@@ -111,14 +111,14 @@ std::string EstimateText(const Estimate& e, const Report& r) {
       d.requests_per_s, d.prompt_tokens, d.output_tokens, e.most_requests_per_s,
       e.overloaded ? ": overloaded, the queue grows" : "", "", "closed form", "simulated");
   const auto row = [&text](const char* name, double estimate, const std::string& simulated) {
-    text += fmt::format("{:<26} {:>14} {:>14}\n", name, Number(estimate), simulated);
+    text += fmt::format("{:<26} {:>14} {:>14}\n", name, FourDigits(estimate), simulated);
   };
   const auto mean = [](const Distribution& distribution, double less = 0) {
-    return distribution.n > 0 ? Number(distribution.mean - less) : "";
+    return distribution.n > 0 ? FourDigits(distribution.mean - less) : "";
   };
-  row("requests running", e.running, Number(r.mean_batch_size));
+  row("requests running", e.running, FourDigits(r.mean_batch_size));
   row("requests waiting", e.waiting, "");
-  row("KV cache in use %", 100 * e.kv_usage, Number(100 * r.kv_mean_usage));
+  row("KV cache in use %", 100 * e.kv_usage, FourDigits(100 * r.kv_mean_usage));
   row("host delay ms", e.host_ms, "");
   row("delivery ms", e.delivery_ms, "");
   row("wait by regression ms", e.regression_ms, "");

@@ -1,14 +1,14 @@
 // servecast explain: where the slowest requests' time goes, and which limit is the limit.
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "arguments.h"
 #include "commands.h"
 #include "experiment/explanation.h"
 #include "io/json_writer.h"
+#include "progress.h"
 #include "servecast/experiment.h"
 #include "servecast/report.h"
+#include "text/texts.h"
 
 namespace servecast {
 namespace {
@@ -16,20 +16,25 @@ namespace {
 constexpr const char* kExplainHelp =
     "servecast explain FILE|PRESET [--set path=value]... [--trace FILE] [--coefficients ID|FILE]\n"
     "\n"
-    "Prints as JSON the verdict of servecast run, and why:\n"
+    "Prints, as JSON in a pipe, the verdict of servecast run, and why:\n"
     "  limits  by which share a tenth more of each resource lowers the slowest latencies of the\n"
     "          deciding target, or the time per completion when overloaded; the same requests are\n"
     "          run again\n"
     "  blame   where the time of the slowest 1 % of requests went, and of all requests, for TTFT,\n"
     "          TPOT (time after the first token / tokens after it) and E2E: host, queue, own\n"
     "          prefill, decode, interference of other prefills, preempted, transfer, hand-over.\n"
-    "          The _ns figures are sums over these requests and add up to total_ns\n";
+    "          The _ns figures are sums over these requests and add up to total_ns\n"
+    "\n"
+    "-o text, json, jsonl or csv; --fields A,B; --color WHEN: as in run, text on a terminal.\n"
+    "Exit 0: done. 2: bad input. 70: a bug of servecast.\n";
 
 }  // namespace
 
 int ExplainCommand(const Words& words) {
   Arguments args;
-  if (const auto done = ReadArguments(words, {.help = kExplainHelp}, args)) return *done;
+  if (const auto done = ReadArguments(words, {.help = kExplainHelp, .answers = true}, args)) {
+    return *done;
+  }
   Result<Asked> asked = Load(args);
   if (!asked.ok()) return PrintIssues(asked.issues());
   ExperimentOptions options;
@@ -38,16 +43,17 @@ int ExplainCommand(const Words& words) {
                                                   std::move(asked.value().trace), options);
   if (!created.ok()) return PrintIssues(created.issues());
   Experiment& experiment = created.value();
-  while (!experiment.Advance(INT64_MAX)) {
-  }
+  RunThrough(experiment);
   JsonWriter out(true);
   out.BeginObject();
   out.Key("report");
   out.Raw(ReportJson(experiment.Snapshot(ReportDetail::kSummary), ReportParts::kSummary));
   WriteExplanation(experiment, out);
   out.EndObject();
-  fmt::print("{}\n", out.Take());
-  return 0;
+  return PrintAnswer(args.form,
+                     {.json = out.Take(), .text = [&args](View answer, const Style& style) {
+                        return ExplainText(answer, style, args.typed);
+                      }});
 }
 
 }  // namespace servecast

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "arguments.h"
 #include "base/printable.h"
 #include "base/text.h"
 #include "commands.h"

@@ -1,10 +1,13 @@
 // The command: which subcommand, and its help.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "arguments.h"
+#include "base/text.h"
 #include "commands.h"
 #include "host/process.h"
 #include "servecast/report.h"
@@ -24,6 +27,8 @@ constexpr const char* kOverview =
     "  servecast check FILE|PRESET           for CI: fails when a target is missed for certain\n"
     "  servecast sweep FILE|PRESET --over path=a,b,c   every combination, a line of JSON each\n"
     "  servecast merge FILE...               the lines of a sweep's shards, in order\n"
+    "  servecast show PRESET|FILE            the document, to save and change\n"
+    "  servecast init                        a document to begin with\n"
     "  servecast estimate FILE|PRESET        a closed-form answer beside the simulated one\n"
     "  servecast validate FILE|PRESET        check a scenario and list every issue\n"
     "  servecast fit-trace FILE              a workload that resembles a trace, for a link\n"
@@ -40,47 +45,134 @@ constexpr const char* kOverview =
     "columns\n"
     "  servecast fidelity [--data DIR]       predictions against measured servers\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
+    "  servecast completion bash|zsh|fish    what the shell completes\n"
     "  servecast --version\n"
     "\n"
-    "Each command explains itself with --help. FILE is a scenario document; - reads stdin.\n"
+    "Each command explains itself: servecast help COMMAND. FILE is a scenario document; - reads "
+    "stdin.\n"
+    "A terminal gets text, a pipe JSON; -o text, json, jsonl or csv asks for one of them, "
+    "--fields\n"
+    "A,B for single figures, --color auto, always or never for colours (NO_COLOR: none).\n"
     "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
 
+struct Command {
+  std::string_view name;
+  int (*run)(const std::vector<std::string>&);
+};
+
+constexpr Command kCommands[] = {
+    {"run", RunCommand},
+    {"compare", CompareCommand},
+    {"estimate", EstimateCommand},
+    {"explain", ExplainCommand},
+    {"advise", AdviseCommand},
+    {"plan", PlanCommand},
+    {"check", CheckCommand},
+    {"sweep", SweepCommand},
+    {"merge", MergeCommand},
+    {"validate", ValidateCommand},
+    {"fit-trace", FitTraceCommand},
+    {"calibrate", CalibrateCommand},
+    {"step-trace", StepTraceCommand},
+    {"card", CardCommand},
+    {"export", ExportCommand},
+    {"import", ImportCommand},
+    {"link", LinkCommand},
+    {"catalog", CatalogCommand},
+    {"observe", [](const auto& words) { return BecomeProgramBeside("servecast-observe", words); }},
+    {"fidelity",
+     [](const auto& words) { return BecomeProgramBeside("servecast-fidelity", words); }},
+    {"coefficients", CoefficientsCommand},
+    {"show", ShowCommand},
+    {"init", InitCommand},
+    {"completion", CompletionCommand},
+};
+
+// What commands that read their words themselves take, beside --help.
+struct OwnWords {
+  std::string_view command, options;
+};
+constexpr OwnWords kOwnWords[] = {
+    {"calibrate",
+     "--scenario --set --backend --alpha-noise-correction --hold-out -o --rows --advise"},
+    {"catalog", "--json"},
+    {"fit-trace", "--json --scenario"},
+    {"import", "--scenario"},
+    {"observe", ""},
+    {"fidelity", ""},
+    {"merge", ""},
+    {"link", "--pin --site --once --set"},
+    {"coefficients", ""},
+    {"completion", ""},
+};
+
+// Whether "-o json" or "-o jsonl" is among the words, in any spelling: then issues are JSON, too.
+bool AsksForJson(const std::vector<std::string>& words) {
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const bool apart = words[i] == "-o" || words[i] == "--output";
+    const std::string next = apart && i + 1 < words.size() ? words[i + 1] : words[i];
+    if (apart && (next == "json" || next == "jsonl")) return true;
+    if (next == "--output=json" || next == "--output=jsonl") return true;
+  }
+  return false;
+}
+
 int Main(std::vector<std::string> args) {
-  if (args.empty() || args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+  if (args.empty() || args[0] == "--help" || args[0] == "-h") {
     fmt::print("{}", kOverview);
     return args.empty() ? kBadInput : 0;
+  }
+  if (args[0] == "help") {
+    args.erase(args.begin());
+    if (args.empty()) return Main({"--help"});
+    args.emplace_back("--help");
   }
   if (args[0] == "--version") {
     fmt::print("servecast {} (scenario schema {})\n", kEngineVersion, kScenarioSchema);
     return 0;
   }
+  if (AsksForJson(args)) PrintIssuesAsJson();
   const std::string command = args[0];
   args.erase(args.begin());
-  if (command == "run") return RunCommand(args);
-  if (command == "compare") return CompareCommand(args);
-  if (command == "estimate") return EstimateCommand(args);
-  if (command == "explain") return ExplainCommand(args);
-  if (command == "advise") return AdviseCommand(args);
-  if (command == "plan") return PlanCommand(args);
-  if (command == "check") return CheckCommand(args);
-  if (command == "sweep") return SweepCommand(args);
-  if (command == "merge") return MergeCommand(args);
-  if (command == "validate") return ValidateCommand(args);
-  if (command == "fit-trace") return FitTraceCommand(args);
-  if (command == "calibrate") return CalibrateCommand(args);
-  if (command == "step-trace") return StepTraceCommand(args);
-  if (command == "card") return CardCommand(args);
-  if (command == "export") return ExportCommand(args);
-  if (command == "import") return ImportCommand(args);
-  if (command == "link") return LinkCommand(args);
-  if (command == "catalog") return CatalogCommand(args);
-  if (command == "observe") return BecomeProgramBeside("servecast-observe", args);
-  if (command == "fidelity") return BecomeProgramBeside("servecast-fidelity", args);
-  if (command == "coefficients") return CoefficientsCommand(args);
-  return Usage("unknown command " + command);
+  for (const Command& each : kCommands) {
+    if (each.name != command) continue;
+    NameCommand(command);
+    return each.run(args);
+  }
+  const std::string near = NearestWord(command, CommandNames());
+  return Usage("unknown command " + command + (near.empty() ? "" : "; did you mean " + near + "?"));
 }
 
 }  // namespace
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const Command& each : kCommands) names.emplace_back(each.name);
+  return names;
+}
+
+std::vector<std::string> OptionsOfCommand(const std::vector<std::string>& words) {
+  std::vector<std::string> names{"--help"};
+  for (const auto& [command, options] : kOwnWords) {
+    if (words[0] != command) continue;
+    std::string_view left = options;
+    while (!left.empty()) {
+      const std::size_t end = std::min(left.find(' '), left.size());
+      names.emplace_back(left.substr(0, end));
+      left.remove_prefix(std::min(end + 1, left.size()));
+    }
+    return names;
+  }
+  for (const Command& each : kCommands) {
+    if (each.name != words[0]) continue;
+    names.clear();
+    CollectOptions(&names);
+    each.run({words.begin() + 1, words.end()});
+    CollectOptions(nullptr);
+  }
+  return names;
+}
+
 }  // namespace servecast
 
 int main(int argc, char** argv) { return servecast::RunProgram(argc, argv, servecast::Main); }

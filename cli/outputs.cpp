@@ -114,6 +114,7 @@ void WriteSeries(const Report& report, OutputFile& file) {
 
 Outputs::Outputs(const OutputPaths& paths, Names names) : names_(names) {
   const auto open = [this](const std::string& path, std::optional<OutputFile>& file) {
+    takes_stdout_ = takes_stdout_ || path == "-";
     if (!path.empty()) ok_ &= file.emplace(path).ok();
     return file ? &*file : nullptr;
   };

@@ -54,12 +54,14 @@ class Outputs {
   StepWriter* steps() { return steps_ ? &*steps_ : nullptr; }
   // What it takes to write them all: few files have a row per request.
   ReportDetail detail() const;
+  // Whether one of them is stdout, "-".
+  bool TakesStdout() const { return takes_stdout_; }
   // All files into their places, or none.
   bool Write(const Report& report, const Banded* banded = nullptr);
 
  private:
   Names names_;
-  bool ok_ = true;
+  bool ok_ = true, takes_stdout_ = false;
   std::optional<OutputFile> json_, requests_, batches_, series_, trace_;
   std::optional<StepWriter> steps_;
 };

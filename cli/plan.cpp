@@ -15,6 +15,8 @@
 #include "arguments.h"
 #include "commands.h"
 #include "plan/question.h"
+#include "progress.h"
+#include "text/texts.h"
 
 namespace servecast {
 namespace {
@@ -132,7 +134,8 @@ struct QuestionWords {
 
 }  // namespace
 
-int PlanCommand(std::vector<std::string> words) {
+int PlanCommand(const Words& asked_words) {
+  Words words = asked_words;
   static const std::vector<QuestionWords> questions = {
       {"max-rate", {}},
       {"min-gpus", {}},
@@ -158,7 +161,7 @@ int PlanCommand(std::vector<std::string> words) {
   words.erase(words.begin());
   Arguments args;
   Typed typed;
-  Options options{.help = kPlanHelp};
+  Options options{.help = kPlanHelp, .answers = true};
   options.values = {{"--prices", &args.prices}};
   for (const std::string_view option : question->options) {
     options.values.emplace_back(option, option == "--percent"  ? &typed.percent
@@ -182,12 +185,20 @@ int PlanCommand(std::vector<std::string> words) {
   Result<Question> answer = Question::Create(name, std::move(asked.value().scenario),
                                              std::move(asked.value().trace), *given);
   if (!answer.ok()) return PrintIssues(answer.issues());
-  while (!answer.value().Advance(INT64_MAX)) {
-  }
+  RunThrough(answer.value());
   if (!answer.value().Problems().empty()) return PrintIssues(answer.value().Problems());
-  fmt::print("{}\n", answer.value().Json(/*for_people=*/true));
-  fmt::print(stderr, "{}\n", answer.value().Sentence());
-  return 0;
+  const std::string sentence = answer.value().Sentence();
+  const int printed = PrintAnswer(
+      args.form,
+      {.json = answer.value().Json(/*for_people=*/true),
+       .text = [&](View plan,
+                   const Style& style) { return PlanText(plan, style, sentence, args.typed); },
+       .rows =
+           [](View plan) {
+             return (plan["curve"].IsArray() ? plan : plan["pools"].At(0))["curve"].Elements();
+           }});
+  if (printed == 0 && !args.form.ForPeople()) fmt::print(stderr, "{}\n", sentence);
+  return printed;
 }
 
 }  // namespace servecast

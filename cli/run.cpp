@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <string>
@@ -13,8 +12,10 @@
 #include "base/printable.h"
 #include "commands.h"
 #include "outputs.h"
+#include "progress.h"
 #include "servecast/experiment.h"
 #include "servecast/simulation.h"
+#include "text/texts.h"
 
 namespace servecast {
 namespace {
@@ -41,6 +42,7 @@ constexpr const char* kRunHelp =
     "  --batches FILE     one CSV row per step\n"
     "  --series FILE      CSV of the time series\n"
     "  --chrome-trace FILE  time line of steps and requests, for Perfetto and chrome://tracing\n"
+    "  A FILE of - is stdout, instead of the summary.\n"
     "  --names vidur      requests and batches with the names and units of Vidur\n"
     "  --once             one run only: a verdict without an interval\n"
     "  --sampling         intervals of sampling alone, as the page's first answer has them\n"
@@ -58,8 +60,14 @@ constexpr const char* kRunHelp =
     "A model that does not fit has the verdict does_not_fit, with the sum, and exit code 2; "
     "servecast\n"
     "catalog explains words such as TTFT and goodput.\n"
-    "The summary goes to stdout. If stderr is a terminal, it shows progress and the hits of the\n"
-    "prefix cache.\n";
+    "  -o FORM            of the summary on stdout: text (default on a terminal), json (default "
+    "else),\n"
+    "                     jsonl (on one line) or csv (a column for each figure)\n"
+    "  --fields A,B       some of its figures, for shells: verdict.state,slo.0.value_ms\n"
+    "  --color WHEN       auto (default: on a terminal), always or never\n"
+    "\n"
+    "If stderr is a terminal, it shows progress. Exit 0: done. 2: bad input, or a model that does\n"
+    "not fit. 70: a bug of servecast.\n";
 
 // What the prefix cache found, in one line; "" when nothing was looked up.
 std::string PrefixCacheLine(const PrefixCacheReport& c) {
@@ -83,39 +91,37 @@ std::string OwnParts(const WorkloadSpec& w, const Trace& trace) {
   return own;
 }
 
+int PrintReport(std::string json, const Arguments& args) {
+  return PrintAnswer(args.form,
+                     {.json = std::move(json), .text = [&args](View report, const Style& style) {
+                        return RunText(report, style, args.typed);
+                      }});
+}
+
 // Of a simulation, or an experiment.
 // `band` gives what belongs beside the report, if anything.
 template <class Run, class Band>
-int RunToEnd(Result<Run> created, Outputs& outputs, const Band& band) {
+int RunToEnd(Result<Run> created, Outputs& outputs, const Arguments& args, const Band& band) {
   if (!created.ok()) return PrintIssues(created.issues());
   Run& run = created.value();
-  const bool terminal = isatty(STDERR_FILENO) != 0;
-  const auto start = std::chrono::steady_clock::now();
-  const auto elapsed = [start] {
-    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  };
-  bool shown = false;
-  while (!run.Advance(1'000'000)) {
-    if (!terminal || elapsed() < 0.3) continue;
-    fmt::print(stderr, "\r{:3.0f} %", 100 * run.Progress());
-    shown = true;
-  }
+  Progress progress;
+  RunThrough(run, progress);
   Report report = run.Snapshot(outputs.detail());
   const std::optional<Banded> banded = band(report);
   const Banded* beside = banded ? &*banded : nullptr;
-  if (terminal) {
-    fmt::print(stderr, "{}{} request{}, {:.1f} s simulated, {} in {:.3f} s\n", shown ? "\r" : "",
-               report.arrived, report.arrived == 1 ? "" : "s", report.simulated_s,
+  if (isatty(STDERR_FILENO) != 0 && !args.form.ForPeople()) {
+    fmt::print(stderr, "{} request{}, {:.1f} s simulated, {} in {:.3f} s\n", report.arrived,
+               report.arrived == 1 ? "" : "s", report.simulated_s,
                report.certainty && report.certainty->runs > 1
                    ? fmt::format("the first of {} runs", report.certainty->runs)
                    : "one run",
-               elapsed());
+               progress.Seconds());
     fmt::print(stderr, "{}", PrefixCacheLine(report.prefix_cache));
   }
   // What is printed says that all is done.
   if (!outputs.Write(report, beside)) return kBadInput;
-  fmt::print("{}\n", ReportJson(report, beside, ReportParts::kSummary));
-  return 0;
+  if (outputs.TakesStdout()) return 0;
+  return PrintReport(ReportJson(report, beside, ReportParts::kSummary), args);
 }
 
 }  // namespace
@@ -125,7 +131,7 @@ int RunCommand(const Words& words) {
   OutputPaths files;
   std::string names;
   bool once = false, sampling = false;
-  Options options{.help = kRunHelp};
+  Options options{.help = kRunHelp, .answers = true};
   options.flags = {{"--once", &once}, {"--sampling", &sampling}};
   options.values = {{"--json", &files.json},
                     {"--requests", &files.requests},
@@ -160,15 +166,15 @@ int RunCommand(const Words& words) {
   hooks.observer = outputs.steps();
   // Beside the issue, which the run below prints: a report with the sum that does not fit.
   if (const std::optional<Report> unfit = UnfitReport(scenario)) {
-    fmt::print("{}\n", ReportJson(*unfit, ReportParts::kSummary));
+    PrintReport(ReportJson(*unfit, ReportParts::kSummary), args);
   }
   if (once) {
     return RunToEnd(
         MakeRun<Simulation>(args, std::move(scenario), std::move(trace), std::move(hooks)), outputs,
-        [](Report&) { return std::optional<Banded>(); });
+        args, [](Report&) { return std::optional<Banded>(); });
   }
   return RunToEnd(MakeRun<Experiment>(args, scenario, trace, ExperimentOptions(), std::move(hooks)),
-                  outputs, [&, &of = scenario, &with = trace](Report& report) {
+                  outputs, args, [&, &of = scenario, &with = trace](Report& report) {
                     if (sampling) return std::optional<Banded>();
                     return PutBand(of, with, Sureness(), report);
                   });

@@ -15,7 +15,10 @@
 #include "plan/design_plan.h"
 #include "plan/design_search.h"
 #include "plan/named_axes.h"
+#include "progress.h"
+#include "ranges.h"
 #include "servecast/scenario.h"
+#include "text/texts.h"
 
 namespace servecast {
 namespace {
@@ -61,7 +64,11 @@ constexpr const char* kSearchHelp =
     "(rung: bound, in closed form; coarse, one run a number of replicas; certain, with "
     "intervals),\n"
     "and in reason why it is not on the frontier: what misses, what does not fit, what is better.\n"
-    "Exit 0 also when none keeps the targets: answer is null then.\n";
+    "Exit 0 also when none keeps the targets: answer is null then. 2: bad input. 70: a bug of\n"
+    "servecast.\n"
+    "\n"
+    "-o text (default on a terminal), json, jsonl or csv (a row for each design); --fields A,B;\n"
+    "--color WHEN: as in run.\n";
 
 // The line of a task's point. A design of which a file is missing cannot be: natively all are here.
 std::string LineOf(const DesignTask& task, const Trace& trace) {
@@ -92,6 +99,7 @@ std::optional<Issue> TooLarge(const std::string& document, const Trace& trace,
 
 // False: a worker ended before its work did.
 bool Run(DesignSearch& search, const Trace& trace, std::size_t threads) {
+  Progress progress;
   while (!search.finished()) {
     const std::vector<DesignTask> tasks = search.Tasks();
     std::vector<DesignPoint> points;
@@ -103,6 +111,7 @@ bool Run(DesignSearch& search, const Trace& trace, std::size_t threads) {
           read = read && point.ok();
           if (point.ok()) points.push_back(std::move(point.value()));
           if (!point.ok()) PrintIssues(point.issues());
+          progress.Show(search.Progress(), fmt::format("{} designs", search.designs().size()));
         });
     if (!good || !read) return false;
     for (DesignPoint& point : points) search.Take(std::move(point));
@@ -116,11 +125,11 @@ int SearchCommand(const Words& words) {
   Arguments args;
   std::vector<Axis> axes;
   std::string threads_text, names;
-  Options options{.help = kSearchHelp};
+  Options options{.help = kSearchHelp, .answers = true};
   options.values = {{"--threads", &threads_text}, {"--axes", &names}, {"--prices", &args.prices}};
   options.lists = {{"--over", [&axes](const std::string& text) -> std::string {
-                      std::optional<Axis> axis = AxisOf(text);
-                      if (!axis) return "--over: found " + text + ", allowed path=a,b,c";
+                      std::optional<Axis> axis = AxisOrRange(text);
+                      if (!axis) return "--over: found " + text + kAllowedOver;
                       axes.push_back(*std::move(axis));
                       return "";
                     }}};
@@ -140,9 +149,15 @@ int SearchCommand(const Words& words) {
   Result<DesignSearch> search = DesignSearch::Create(document.value(), std::move(asked.value()));
   if (!search.ok()) return PrintIssues(Labelled(LabelOf(args), search.issues()));
   if (!Run(search.value(), trace.value(), *threads)) return kBug;
-  fmt::print("{}\n", search.value().Json(true));
-  fmt::print(stderr, "{}\n", search.value().Sentence());
-  return 0;
+  const std::string sentence = search.value().Sentence();
+  const int printed = PrintAnswer(
+      args.form,
+      {.json = search.value().Json(true),
+       .text = [&](View answer,
+                   const Style& style) { return SearchText(answer, style, sentence, args.typed); },
+       .rows = [](View answer) { return answer["points"].Elements(); }});
+  if (printed == 0 && !args.form.ForPeople()) fmt::print(stderr, "{}\n", sentence);
+  return printed;
 }
 
 }  // namespace servecast

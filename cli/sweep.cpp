@@ -19,8 +19,11 @@
 #include "host/workers.h"
 #include "io/axes.h"
 #include "io/json_writer.h"
+#include "progress.h"
+#include "ranges.h"
 #include "servecast/experiment.h"
 #include "servecast/simulation.h"
+#include "text/texts.h"
 
 namespace servecast {
 namespace {
@@ -34,13 +37,20 @@ constexpr const char* kSweepHelp =
     "(its\n"
     "values), and report, the summary of servecast run, or issues where it cannot run.\n"
     "\n"
-    "  --over path=a,b,c  values as in --set; in brackets, braces and quotes a comma is a comma\n"
+    "  --over path=a,b,c  values as in --set; in brackets, braces and quotes a comma is a comma;\n"
+    "                     10..100:10 is 10, 20 ... 100, and 1..4 is 1, 2, 3, 4\n"
     "  --shard i/n        every n-th point beginning with the i-th, 1 <= i <= n; servecast merge\n"
     "                     puts the lines of all shards together: the same bytes as one run's\n"
     "  --threads N        points that run at once (default: all cores); the bytes do not depend on "
     "it\n"
     "  --once             one run a point: no intervals, faster\n"
-    "  --set, --trace, --coefficients  as in run\n";
+    "  --set, --trace, --coefficients  as in run\n"
+    "  -o FORM            text (a table; default on a terminal), jsonl (these lines; default "
+    "else),\n"
+    "                     json (a list of them) or csv (a row for each)\n"
+    "  --fields A,B, --color WHEN  as in run\n"
+    "\n"
+    "Exit 0: some point ran. 2: bad input, or no point ran. 70: a bug of servecast.\n";
 
 constexpr const char* kMergeHelp =
     "servecast merge FILE...\n"
@@ -188,6 +198,9 @@ std::optional<Head> HeadOf(std::string_view line) {
   return head;
 }
 
+// Of a line: its point ran.
+bool HasReport(const std::string& line) { return line.find(",\"report\":{") != std::string::npos; }
+
 class Merge {
  public:
   // Issues, each with its file and line.
@@ -252,12 +265,12 @@ int SweepCommand(const Words& words) {
   std::vector<Axis> axes;
   std::string shard_text, threads_text;
   bool once = false;
-  Options options{.help = kSweepHelp};
+  Options options{.help = kSweepHelp, .answers = true};
   options.flags = {{"--once", &once}};
   options.values = {{"--shard", &shard_text}, {"--threads", &threads_text}};
   options.lists = {{"--over", [&axes](const std::string& text) -> std::string {
-                      std::optional<Axis> axis = AxisOf(text);
-                      if (!axis) return "--over: found " + text + ", allowed path=a,b,c";
+                      std::optional<Axis> axis = AxisOrRange(text);
+                      if (!axis) return "--over: found " + text + kAllowedOver;
                       for (const Axis& other : axes) {
                         if (other.path == axis->path)
                           return "--over: found " + axis->path + " twice";
@@ -283,13 +296,32 @@ int SweepCommand(const Words& words) {
   const std::size_t first = shard->index - 1;
   const std::size_t count =
       sweep.points() > first ? (sweep.points() - first - 1) / shard->count + 1 : 0;
+  std::vector<std::string> lines;
+  const bool at_once =
+      args.form.AsEver() || (args.form.form == Form::kJsonl && args.form.fields.empty());
+  std::size_t done = 0, ran = 0;
+  Progress progress;
   const bool good = InOrder(
       count, *threads, [&](std::size_t i) { return sweep.LineOf(first + i * shard->count); },
-      [](const std::string& line) {
-        fmt::print("{}", line);
-        std::fflush(stdout);  // a shard that is stopped leaves whole lines
+      [&](const std::string& line) {
+        ++done;
+        if (HasReport(line)) ++ran;
+        if (at_once) {
+          progress.Wipe();
+          fmt::print("{}", line);
+          std::fflush(stdout);  // a shard that is stopped leaves whole lines
+        } else {
+          lines.push_back(line);
+        }
+        progress.Show(static_cast<double>(done) / static_cast<double>(count),
+                      fmt::format("{} of {} points", done, count));
       });
-  return good ? 0 : kBug;
+  progress.Wipe();
+  if (!good) return kBug;
+  if (!at_once) {
+    if (const int printed = PrintLines(args.form, lines, SweepText); printed != 0) return printed;
+  }
+  return count > 0 && ran == 0 ? kBadInput : 0;
 }
 
 int MergeCommand(const Words& words) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "io/json_writer.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -53,9 +54,29 @@ std::optional<Issue> ReadPieces(const std::string& path, std::size_t most_bytes,
   return issue;
 }
 
+bool issues_are_json = false;
+
 }  // namespace
 
+void PrintIssuesAsJson() { issues_are_json = true; }
+bool IssuesAreJson() { return issues_are_json; }
+
 int PrintIssues(const Issues& issues) {
+  if (issues_are_json) {
+    JsonWriter out(false);
+    out.BeginObject();
+    out.Key("issues"), out.BeginArray();
+    for (const Issue& issue : issues) {
+      out.BeginObject();
+      out.Key("path"), out.Text(issue.path);
+      out.Key("message"), out.Text(issue.message);
+      out.EndObject();
+    }
+    out.EndArray();
+    out.EndObject();
+    fmt::print(stderr, "{}\n", out.Take());
+    return kBadInput;
+  }
   for (const Issue& issue : issues) {
     fmt::print(stderr, "{}{}{}\n", Printable(issue.path), issue.path.empty() ? "" : ": ",
                Printable(issue.message));

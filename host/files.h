@@ -11,8 +11,11 @@ namespace servecast {
 
 inline constexpr int kBadInput = 2;
 
-// On stderr, one a line, safe for a terminal. Returns kBadInput.
+// On stderr, one a line, safe for a terminal; after PrintIssuesAsJson() all on one line as JSON:
+// {"issues":[{"path":"...","message":"..."}]}. Returns kBadInput.
 int PrintIssues(const Issues& issues);
+void PrintIssuesAsJson();
+bool IssuesAreJson();
 
 // "label, path", so that an issue says what it is of; "" says nothing.
 Issues Labelled(const std::string& label, Issues issues);

@@ -74,7 +74,10 @@ std::optional<std::string> Identity(const std::string& path, bool input) {
 OutputFile::OutputFile(const std::string& path) : path_(path) {
   struct stat found {};
   const bool there = stat(path.c_str(), &found) == 0;
-  if (IsOfKernel(path) || (there && !S_ISREG(found.st_mode))) {
+  if (path == "-") {
+    std::fflush(stdout);
+    file_.reset(fdopen(dup(STDOUT_FILENO), "wb"));
+  } else if (IsOfKernel(path) || (there && !S_ISREG(found.st_mode))) {
     file_.reset(std::fopen(path.c_str(), "wb"));
   } else {
     OpenBeside();

@@ -11,8 +11,8 @@
 
 namespace servecast {
 
-// Says on stderr what went wrong, once. What is no regular file, a terminal or a pipe, is written
-// as it comes.
+// Says on stderr what went wrong, once. "-" is stdout. What is no regular file, a terminal or a
+// pipe, is written as it comes.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path);

@@ -87,6 +87,7 @@ export default defineConfig({
           'how-to/size',
           'how-to/autoscale',
           'how-to/read-p99',
+          'how-to/terminal',
           'how-to/figure',
           'embed',
           'ci',

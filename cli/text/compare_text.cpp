@@ -1,0 +1,117 @@
+// servecast compare for a person: targets and figures of each run, three runs at most side by side.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "metrics/words.h"
+#include "text/figures.h"
+#include "text/table.h"
+#include "text/texts.h"
+
+namespace servecast {
+namespace {
+
+constexpr std::size_t kRunsAbreast = 3;
+
+// "-29.6 %"; "=" of what differs by less than that shows.
+std::string ChangeText(View value, View base) {
+  if (!value.Number() || !base.Number() || *base.Number() == 0) return "";
+  const double change = *value.Number() / *base.Number() - 1;
+  const std::string size = Percent(std::fabs(change));
+  return size == "0 %" ? "=" : (change < 0 ? "-" : "+") + size;
+}
+
+struct FigureRow {
+  std::string name;
+  std::function<View(View)> value;
+  std::function<std::string(View)> text;
+};
+
+std::vector<FigureRow> FigureRows(View base) {
+  std::vector<FigureRow> rows;
+  const std::vector<View> targets = base["slo"].Elements();
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    const bool share = targets[i]["limit_share"].Is();
+    const std::string sign = share ? " >= " : " <= ";
+    rows.push_back({TargetName(targets[i]) + sign + TargetLimit(targets[i]),
+                    [i, share](View r) { return r["slo"].At(i)[share ? "share" : "value_ms"]; },
+                    share ? ShareText : Milliseconds});
+  }
+  for (const auto& [name, key] :
+       {std::pair("TTFT", "ttft_ms"), {"TPOT", "tpot_ms"}, {"E2E", "e2e_ms"}}) {
+    for (const char* figure : {"mean", "p99"}) {
+      rows.push_back({fmt::format("{} {}", name, figure),
+                      [key = std::string(key), figure = std::string(figure)](View r) {
+                        return r[key][figure];
+                      },
+                      Milliseconds});
+    }
+  }
+  rows.push_back({"requests/s", [](View r) { return r["requests_per_s"]; }, FigureText});
+  rows.push_back({"output tokens/s", [](View r) { return r["output_tokens_per_s"]; }, FigureText});
+  rows.push_back({"$ per 1M output tokens",
+                  [](View r) { return r["cost_per_million_output_tokens"]; }, DollarText});
+  return rows;
+}
+
+std::string RunsTable(const std::vector<View>& runs, std::size_t from, const Style& style) {
+  const std::size_t until = std::min(runs.size(), from + kRunsAbreast - 1);
+  const View base = runs[0]["report"];
+  std::string sides = "lr";
+  std::vector<Cell> head{"", "as given"}, verdicts{"verdict"}, evidence{"evidence"};
+  const auto verdict = [&style](View run) {
+    const StateLook look = LookOfState(run["report"]["verdict"]["state"].Words());
+    return Cell(style.Mark(look.tone) + " " + look.word, look.tone);
+  };
+  verdicts.push_back(verdict(runs[0]));
+  evidence.emplace_back(base["evidence"]["class"].Words());
+  for (std::size_t i = from; i < until; ++i) {
+    head.emplace_back(fmt::format("({})", i)), head.emplace_back("");
+    verdicts.push_back(verdict(runs[i])), verdicts.emplace_back("");
+    evidence.emplace_back(runs[i]["report"]["evidence"]["class"].Words()),
+        evidence.emplace_back("");
+    sides += "rr";
+  }
+  Table table(sides);
+  table.Row(std::move(head));
+  table.Row(std::move(verdicts));
+  for (const FigureRow& row : FigureRows(base)) {
+    std::vector<Cell> cells{row.name, row.text(row.value(base))};
+    for (std::size_t i = from; i < until; ++i) {
+      const View value = row.value(runs[i]["report"]);
+      cells.emplace_back(row.text(value));
+      cells.emplace_back(ChangeText(value, row.value(base)), Tone::kQuiet);
+    }
+    table.Row(std::move(cells));
+  }
+  table.Row(std::move(evidence));
+  return table.Text(style) + "\n";
+}
+
+}  // namespace
+
+std::string CompareText(View answer, const Style& style) {
+  const std::vector<View> runs = answer["runs"].Elements();
+  std::string out;
+  for (std::size_t from = 1; from < std::max<std::size_t>(runs.size(), 2);
+       from += kRunsAbreast - 1) {
+    out += RunsTable(runs, from, style);
+  }
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const std::string name = i == 0 ? "as given" : fmt::format("({})", i);
+    const std::string set = runs[i]["set"].Words();
+    out += NamedLine(
+        style, name,
+        (set.empty() ? "" : set + ": ") + runs[i]["report"]["verdict"]["sentence"].Words());
+    for (const View rule : runs[i]["other_rules"].Elements()) {
+      out += NamedLine(style, "", rule.Words());
+    }
+  }
+  return out;
+}
+
+}  // namespace servecast

@@ -1,0 +1,97 @@
+// servecast explain for a person: what relief helps, and where the time goes.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "text/figures.h"
+#include "text/table.h"
+#include "text/texts.h"
+
+namespace servecast {
+namespace {
+
+constexpr std::size_t kBlockCells = 18;
+
+std::string ResourceName(const std::string& name) {
+  if (name == "compute") return "arithmetic";
+  if (name == "bandwidth") return "memory bandwidth";
+  if (name == "overhead" || name == "host") return "host time";
+  if (name == "kv_blocks") return "KV blocks";
+  std::string words = name;
+  std::replace(words.begin(), words.end(), '_', ' ');
+  return words;
+}
+
+std::string PartName(const std::string& name) {
+  if (name == "prefill") return "own prefill";
+  if (name == "decode") return "own decoding";
+  if (name == "interference") return "others' prefills";
+  return name == "handover" ? "hand-over" : name;
+}
+
+std::string ReliefTable(View limits, const Style& style) {
+  double most = 0;
+  for (const View limit : limits.Elements()) {
+    most = std::max(most, std::fabs(limit["gain"].NumberOr(0)));
+  }
+  Table table("lrl");
+  table.Row({"10 % more of", "takes off the slowest", ""});
+  for (const View limit : limits.Elements()) {
+    const double gain = limit["gain"].NumberOr(0);
+    const Tone tone = gain < 0 ? Tone::kBad : Tone::kPlain;
+    const std::string block = most > 0 && gain > 0 ? Block(style, gain / most, kBlockCells) : "";
+    table.Row({ResourceName(limit["name"].Words()), Cell(ShareText(limit["gain"]), tone),
+               gain < 0 ? "it makes things worse" : block});
+  }
+  return table.empty() ? "" : "\n" + table.Text(style);
+}
+
+// The parts of one metric, the largest of the slowest requests first; parts that are nothing in
+// both are left out.
+std::string PartsTable(const std::string& metric, View blame, const Style& style) {
+  const View slowest = blame["slowest"], all = blame["all"];
+  if (!slowest.Is()) return "";
+  std::vector<std::string> parts = slowest["parts_ms"].Keys();
+  const auto of = [](View side, const std::string& part) {
+    return side["parts_ms"][part].NumberOr(0);
+  };
+  std::stable_sort(parts.begin(), parts.end(), [&](const std::string& a, const std::string& b) {
+    return of(slowest, a) > of(slowest, b);
+  });
+  std::string upper = metric;
+  for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  Table table("lrlr");
+  table.Row({upper + " of the slowest 1 %", Milliseconds(slowest["mean_ms"]),
+             fmt::format("{} requests, mean; all:", FigureText(slowest["requests"])),
+             Milliseconds(all["mean_ms"])});
+  const double total = slowest["mean_ms"].NumberOr(0);
+  for (const std::string& part : parts) {
+    if (of(slowest, part) == 0 && of(all, part) == 0) continue;
+    const double share = total > 0 ? of(slowest, part) / total : 0;
+    table.Row({PartName(part), Milliseconds(slowest["parts_ms"][part]),
+               Block(style, share, kBlockCells) + " " + WholePercent(share),
+               Milliseconds(all["parts_ms"][part])});
+  }
+  return "\n" + table.Text(style);
+}
+
+}  // namespace
+
+std::string ExplainText(View answer, const Style& style, const std::string& shown) {
+  const View report = answer["report"], verdict = report["verdict"];
+  std::string out = VerdictLine(style, verdict["state"].Words(), verdict["sentence"].Words());
+  if (!verdict["limit"].Words().empty()) out += Wrapped(style, "  ", verdict["limit"].Words());
+  out += TargetTable(report, style);
+  out += ReliefTable(answer["limits"], style);
+  for (const std::string& metric : answer["blame"].Keys()) {
+    out += PartsTable(metric, answer["blame"][metric], style);
+  }
+  return out + "\n" +
+         NextLines(style, {{"advise", "what helps, run and ranked"}, {"run", "all figures"}},
+                   shown);
+}
+
+}  // namespace servecast

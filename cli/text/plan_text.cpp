@@ -1,0 +1,200 @@
+// servecast plan and its search for a person.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "metrics/words.h"
+#include "text/figures.h"
+#include "text/table.h"
+#include "text/texts.h"
+
+namespace servecast {
+namespace {
+
+constexpr std::size_t kPlanCells = 10;
+
+// What one place of a curve says of one target, by its interval.
+Tone ToneOfPlace(View value, View target) {
+  if (target["least_share"].Number()) {
+    const bool met = value["share"].NumberOr(0) >= *target["least_share"].Number();
+    return met ? Tone::kGood : Tone::kBad;
+  }
+  const double limit = target["limit_ms"].NumberOr(0);
+  if (!value["value_ms"].Number()) return Tone::kUnsure;
+  const double best = *value["value_ms"].Number();
+  if (value["low"].NumberOr(best) > limit) return Tone::kBad;
+  return value["high"].NumberOr(best) > limit ? Tone::kUnsure : Tone::kGood;
+}
+
+Tone Worse(Tone a, Tone b) {
+  if (a == Tone::kBad || b == Tone::kBad) return Tone::kBad;
+  return a == Tone::kUnsure || b == Tone::kUnsure ? Tone::kUnsure : Tone::kGood;
+}
+
+// "TPOT p99" of "TPOT p99 <= 40 ms"; "attainment" of a share.
+std::string ShortTarget(View target) {
+  const std::string name = target["name"].Words();
+  if (target["least_share"].Number()) return "attainment";
+  return name.substr(0, name.find(" <="));
+}
+
+// `counts`: places are whole numbers.
+std::vector<Cell> CurveRow(View place, View targets, bool counts, const Style& style) {
+  std::vector<Cell> cells{counts ? place["at"].Plain() : FigureText(place["at"])};
+  const std::vector<View> values = place["slo"].Elements();
+  Tone worst = place["overloaded"].Truth() ? Tone::kBad : Tone::kGood;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const Tone tone = ToneOfPlace(values[i], targets.At(i));
+    worst = Worse(worst, tone);
+    const bool share = values[i]["share"].Number().has_value();
+    cells.emplace_back(share ? ShareText(values[i]["share"]) : Milliseconds(values[i]["value_ms"]),
+                       tone);
+  }
+  const std::string word = place["overloaded"].Truth() ? "overloaded"
+                           : worst == Tone::kGood      ? "ok"
+                           : worst == Tone::kBad       ? "misses"
+                                                       : "near";
+  cells.emplace_back(style.Mark(worst) + " " + word, worst);
+  const View strain = place["strain"];
+  cells.emplace_back(strain.Number() ? Bar(style, *strain.Number(), kPlanCells) + " " +
+                                           WholePercent(*strain.Number())
+                                     : "");
+  cells.emplace_back(place["runs"].Plain());
+  return cells;
+}
+
+std::string CurveTable(View curve, View targets, const std::string& unit, bool counts,
+                       const Style& style) {
+  std::vector<View> places = curve.Elements();
+  std::stable_sort(places.begin(), places.end(),
+                   [](View a, View b) { return a["at"].NumberOr(0) < b["at"].NumberOr(0); });
+  std::vector<Cell> head{unit};
+  std::string sides = "r";
+  for (const View target : targets.Elements()) {
+    head.emplace_back(ShortTarget(target));
+    sides += 'r';
+  }
+  for (const char* name : {"", "of the limit", "runs"}) head.emplace_back(name);
+  Table table(sides + "llr");
+  table.Row(std::move(head));
+  for (const View place : places) table.Row(CurveRow(place, targets, counts, style));
+  return table.empty() ? "" : "\n" + table.Text(style);
+}
+
+}  // namespace
+
+std::string PlanText(View answer, const Style& style, const std::string& sentence,
+                     const std::string& shown) {
+  std::string out = Wrapped(style, "", sentence);
+  const View targets = answer["targets"];
+  if (answer["curve"].IsArray()) {
+    out += CurveTable(answer["curve"], targets, answer["answer"]["unit"].Words(), false, style);
+  }
+  for (const View pool : answer["pools"].Elements()) {
+    const std::string name = pool["name"].Words();
+    out += CurveTable(pool["curve"], targets, name.empty() ? "replicas" : name, true, style);
+  }
+  out += "\n";
+  for (const View check : answer["checked"].Elements()) {
+    out += NamedLine(style, "checked", check["of"].Words() + ": " + check["sentence"].Words());
+  }
+  if (answer["runs"].Number()) {
+    out +=
+        NamedLine(style, "rests on",
+                  Count(static_cast<std::int64_t>(answer["runs"].NumberOr(0)), "run") + ", " +
+                      Count(static_cast<std::int64_t>(answer["requests"].NumberOr(0)), "request"));
+  }
+  return out + "\n" +
+         NextLines(style,
+                   {{"plan drill", "a replica lost, a slow one, a spike"},
+                    {"plan tornado", "which input matters most"}},
+                   shown);
+}
+
+namespace {
+
+// "H100 SXM" of "H100 SXM 80 GB": which GPU it is says the rest.
+std::string WithoutMemory(std::string label) {
+  const std::size_t end = label.find(" GB");
+  if (end == std::string::npos || end == 0) return label;
+  const std::size_t begin = label.rfind(' ', end - 1);
+  if (begin == std::string::npos) return label;
+  const std::string digits = label.substr(begin + 1, end - begin - 1);
+  if (digits.find_first_not_of("0123456789.") != std::string::npos) return label;
+  return label.erase(begin, end + 3 - begin);
+}
+
+std::vector<Cell> DesignRow(View point, bool cheapest, const Style& style) {
+  const std::string state = point["state"].Words();
+  const StateLook look = LookOfState(state);
+  const View closest = point["targets"].At(static_cast<std::size_t>(point["closest"].NumberOr(0)));
+  std::string metric = closest["metric"].Words();
+  for (char& c : metric) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+  const bool share = metric == "ATTAINMENT";
+  const View strain = point["strain"];
+  std::string label = WithoutMemory(point["label"].Words());
+  if (point["own"].Truth()) label += " (as given)";
+  return {DollarText(point["dollars_per_hour"]),
+          point["gpus"].Plain(),
+          Cell(label, cheapest ? Tone::kStrong : Tone::kPlain),
+          closest["value"].Number() ? (share ? ShareText(closest["value"]) + " within"
+                                             : metric + " " + Milliseconds(closest["value"]))
+                                    : "",
+          strain.Number() ? WholePercent(*strain.Number()) : "",
+          Cell(style.Mark(look.tone) + (state == "meets" ? "" : " " + look.word), look.tone),
+          point["evidence"].Words(),
+          cheapest ? "<-" : ""};
+}
+
+// "16 meet, 3 do not fit".
+std::string CountsText(View counts) {
+  std::string out;
+  for (const std::string& key : counts.Keys()) {
+    if (!(counts[key].NumberOr(0) > 0)) continue;
+    const std::string word = key == "meets"          ? "meet"
+                             : key == "misses"       ? "miss"
+                             : key == "does_not_fit" ? "do not fit"
+                                                     : LookOfState(key).word;
+    out += (out.empty() ? "" : ", ") + counts[key].Plain() + " " + word;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string SearchText(View answer, const Style& style, const std::string& sentence,
+                       const std::string& shown) {
+  std::vector<View> points;
+  const std::vector<View> frontier = answer["frontier"].Elements();
+  const auto on_frontier = [&frontier](View point) {
+    return std::any_of(frontier.begin(), frontier.end(),
+                       [&](View id) { return id.NumberOr(-1) == point["id"].NumberOr(-2); });
+  };
+  const std::vector<View> all = answer["points"].Elements();
+  std::copy_if(all.begin(), all.end(), std::back_inserter(points),
+               [&](View point) { return point["own"].Truth() || on_frontier(point); });
+  std::stable_sort(points.begin(), points.end(), [](View a, View b) {
+    return a["dollars_per_hour"].NumberOr(1e300) < b["dollars_per_hour"].NumberOr(1e300);
+  });
+  Table table("rrlrrlll");
+  table.Row({"$/h", "GPUs", "design", "closest", "of limit", "", "evidence", ""});
+  for (const View point : points) {
+    const bool cheapest =
+        answer["cheapest"].Is() && answer["cheapest"].NumberOr(-1) == point["id"].NumberOr(-2);
+    table.Row(DesignRow(point, cheapest, style));
+  }
+  std::string out = Wrapped(style, "", sentence) + "\n" + table.Text(style) + "\n";
+  out += NamedLine(style, "of all",
+                   CountsText(answer["counts"]) + "; -o csv lists each with its reason");
+  for (const View warning : answer["warnings"].Elements()) {
+    out += NamedLine(style, "note", warning.Words());
+  }
+  return out + "\n" +
+         NextLines(style, {{"plan max-rate", "how far the load may grow"}, {"run", "all figures"}},
+                   shown);
+}
+
+}  // namespace servecast

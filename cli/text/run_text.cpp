@@ -1,0 +1,202 @@
+// servecast run for a person.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "metrics/words.h"
+#include "text/figures.h"
+#include "text/table.h"
+#include "text/texts.h"
+
+namespace servecast {
+namespace {
+
+constexpr std::size_t kBarCells = 12;
+
+// A value of a target against its limit; nullopt: it has none.
+std::optional<double> ShareOfLimit(View slo) {
+  if (!slo["margin"].Number()) return std::nullopt;
+  return 1 - *slo["margin"].Number();
+}
+
+Tone ToneOfTarget(View slo) {
+  const View band = slo["band"];
+  if (band["probability"].Number()) {
+    const double p = *band["probability"].Number();
+    return p >= 0.9 ? Tone::kGood : p <= 0.1 ? Tone::kBad : Tone::kUnsure;
+  }
+  return slo["met"].Truth() ? Tone::kGood : Tone::kBad;
+}
+
+std::string ValueOfTarget(View slo) {
+  if (slo["unbounded"].Truth()) return "no bound";
+  return slo["share"].Number() ? ShareText(slo["share"]) : Milliseconds(slo["value_ms"]);
+}
+
+std::string RangeOfTarget(View slo) {
+  if (slo["unbounded"].Truth()) return "";
+  const View of = slo["band"].Is() ? slo["band"] : slo;
+  if (!slo["limit_share"].Is()) return MillisecondRange(of["low"], of["high"]);
+  if (!of["low"].Number()) return "";
+  const std::string low = ShareText(of["low"]), high = ShareText(of["high"]);
+  return low == high ? low : low + " to " + high;
+}
+
+// "TTFT 200 ms, TPOT 20 ms", of attainment.
+std::string LimitsOfAttainment(View slo) {
+  std::string text;
+  for (const char* name : {"ttft", "tpot", "e2e"}) {
+    const View limit = slo[std::string(name) + "_ms"];
+    if (!limit.Number()) continue;
+    std::string upper = name;
+    for (char& c : upper) c = static_cast<char>(c >= 'a' && c <= 'z' ? c - 32 : c);
+    text += (text.empty() ? "" : " and ") + upper + " " + Ms(*limit.Number());
+  }
+  return text;
+}
+
+std::string PercentileTable(View report, const Style& style) {
+  Table table("lrrrrrr");
+  table.Row({"", "mean", "p50", "p90", "p95", "p99", "max"});
+  const View itl = report["itl_ms"].Is() ? report["itl_ms"] : report["first_run"]["itl_ms"];
+  const bool of_first = !report["itl_ms"].Is();
+  const auto row = [&table](const std::string& name, View of) {
+    if (!(of["n"].NumberOr(0) > 0)) return;
+    std::vector<Cell> cells{name};
+    for (const char* key : {"mean", "p50", "p90", "p95", "p99", "max"}) {
+      cells.emplace_back(Milliseconds(of[key]));
+    }
+    table.Row(std::move(cells));
+  };
+  row("TTFT", report["ttft_ms"]);
+  row("TPOT", report["tpot_ms"]);
+  row(of_first ? "ITL, first run" : "ITL", itl);
+  row("E2E", report["e2e_ms"]);
+  return table.empty() ? "" : "\n" + table.Text(style);
+}
+
+// What a report has at its top, or of its first run alone.
+View OfRun(View report, std::string_view key) {
+  return report[key].Is() ? report[key] : report["first_run"][key];
+}
+
+std::string Serves(View report) {
+  if (!report["requests_per_s"].Number()) return "";
+  std::string text =
+      fmt::format("{} requests/s, {} output tokens/s", FigureText(report["requests_per_s"]),
+                  FigureText(report["output_tokens_per_s"]));
+  if (report["gpus"].NumberOr(1) > 1) {
+    text += fmt::format(" ({} a GPU)", FigureText(report["output_tokens_per_s_per_gpu"]));
+  }
+  if (report["attainment"].Number()) {
+    text += fmt::format("; {} of requests within all limits", ShareText(report["attainment"]));
+  }
+  return text;
+}
+
+std::string Costs(View report) {
+  const View price = report["cost_per_million_output_tokens"];
+  if (!price.Number()) return "";
+  const double per_hour = *price.Number() * report["output_tokens_per_s"].NumberOr(0) * 3600 / 1e6;
+  return fmt::format("{} an hour, {} per million output tokens", Dollars(per_hour),
+                     DollarText(price));
+}
+
+std::string Memory(View report) {
+  const View weights = report["memory"]["weights_gib"], total = report["memory"]["total_gib"];
+  if (!total.Number()) return "";
+  const View usage = report["kv"]["mean_usage"].Is() ? report["kv"] : report["first_run"]["kv"];
+  std::string text =
+      fmt::format("weights {} of {} GiB a GPU", FigureText(weights), FigureText(total));
+  if (usage["mean_usage"].Number()) {
+    text += fmt::format("; KV cache {} used, {} at the peak", ShareText(usage["mean_usage"]),
+                        ShareText(usage["peak_usage"]));
+  }
+  const View preemptions = OfRun(report, "preemptions");
+  if (preemptions.Number()) {
+    const auto count = static_cast<std::int64_t>(*preemptions.Number());
+    text += count == 0 ? "; no preemptions" : "; " + Count(count, "preemption");
+  }
+  const View hits = OfRun(report, "prefix_cache")["hit_rate"];
+  if (hits.NumberOr(0) > 0) text += fmt::format("; prefix hits {}", ShareText(hits));
+  return text;
+}
+
+std::string RestsOn(View report) {
+  std::string text;
+  const View certainty = report["certainty"];
+  if (certainty.Is()) {
+    text = Count(static_cast<std::int64_t>(certainty["runs"].NumberOr(1)), "run") + " of " +
+           Count(static_cast<std::int64_t>(certainty["requests_per_run"].NumberOr(0)), "request") +
+           ". ";
+  } else if (report["arrived"].Number()) {
+    text = "1 run of " + Count(static_cast<std::int64_t>(*report["arrived"].Number()), "request") +
+           ". ";
+  }
+  text += report["evidence"]["sentence"].Words();
+  for (const View warning : report["evidence"]["warnings"].Elements()) {
+    text += " " + warning.Words();
+  }
+  // Its first sentence; the others are in the JSON.
+  const std::string error = report["model_error"]["sentence"].Words();
+  return error.empty() ? text : text + " " + error.substr(0, error.find(". ") + 1);
+}
+
+std::vector<Next> NextOf(std::string_view state) {
+  if (state == "meets") {
+    return {{"plan max-rate", "the highest load"}, {"plan min-gpus", "the fewest GPUs"}};
+  }
+  if (state == "does_not_fit") return {{"plan search", "designs that fit"}};
+  if (state == "no_slo") return {{"explain", "what binds"}};
+  if (state == "empty") return {};
+  return {{"explain", "why"}, {"advise", "what helps"}, {"plan min-gpus", "the GPUs it needs"}};
+}
+
+}  // namespace
+
+std::string TargetTable(View report, const Style& style) {
+  const std::vector<View> targets = report["slo"].Elements();
+  const bool banded =
+      std::any_of(targets.begin(), targets.end(), [](View slo) { return slo["band"].Is(); });
+  Table table("lrrlrll");
+  table.Row({"target", "limit", "value", banded ? "90 % band" : "95 % interval",
+             banded ? "met with" : "", "", "of the limit"});
+  std::string notes;
+  for (const View slo : targets) {
+    const Tone tone = ToneOfTarget(slo);
+    const View probability = slo["band"]["probability"];
+    const std::optional<double> share = ShareOfLimit(slo);
+    table.Row({TargetName(slo), TargetLimit(slo), Cell(ValueOfTarget(slo), tone),
+               RangeOfTarget(slo),
+               probability.Number() ? ProbabilityText(*probability.Number()) : "",
+               Cell(style.Mark(tone), tone),
+               share ? Bar(style, *share, kBarCells) + " " + WholePercent(*share) : ""});
+    if (slo["limit_share"].Is()) {
+      notes += Wrapped(style, "  ",
+                       "attainment: the share of requests within " + LimitsOfAttainment(slo));
+    }
+  }
+  return table.empty() ? "" : "\n" + table.Text(style) + notes;
+}
+
+std::string RunText(View report, const Style& style, const std::string& shown) {
+  const View verdict = report["verdict"];
+  const std::string state = verdict["state"].Words();
+  std::string out = VerdictLine(style, state, verdict["sentence"].Words());
+  out += TargetTable(report, style);
+  out += PercentileTable(report, style);
+  if (report["unfit"].Is()) return out + "\n" + NextLines(style, NextOf(state), shown);
+  out += "\n";
+  out += NamedLine(style, "serves", Serves(report));
+  out += NamedLine(style, "costs", Costs(report));
+  out += NamedLine(style, "memory", Memory(report));
+  out += NamedLine(style, "limit", verdict["limit"].Words());
+  out += NamedLine(style, "note", verdict["note"].Words());
+  out += NamedLine(style, "rests on", RestsOn(report));
+  out += NamedLine(style, "identity", report["fingerprint"].Words());
+  return out + "\n" + NextLines(style, NextOf(state), shown);
+}
+
+}  // namespace servecast
