@@ -1001,6 +1001,19 @@ export interface PoolReport {
   readonly cost_per_hour: number | null;
 }
 
+/** By the GPUs' laws of power (docs/model.md), hosts and cooling not counted. */
+export interface Power {
+  /** W of a GPU: over the run; while its steps run; in the heaviest interval of the series. */
+  readonly mean_w: number;
+  readonly serving_w: number;
+  readonly peak_w: number;
+  /** J of all GPUs; null without tokens, without completed requests, and the latter of a pool. */
+  readonly j_per_output_token: number | null;
+  readonly j_per_request: number | null;
+  /** Of all GPUs. */
+  readonly kwh_per_hour: number;
+}
+
 /** What a pool did in one run; shares and usage are of all its replicas. */
 export interface PoolRun {
   readonly name: string;
@@ -1019,6 +1032,8 @@ export interface PoolRun {
   readonly blocked_share: number;
   readonly mfu: number;
   readonly bandwidth_use: number;
+  /** Of its GPUs and tokens; absent where the power of its GPU is not known. */
+  readonly power?: Power;
 }
 
 /** What pooled figures rest on: requests_per_s = completed / seconds, output_tokens_per_s = output_tokens / seconds,
@@ -1149,6 +1164,8 @@ export interface RunFigures {
   /** FLOPs and bytes that the steps need, of the GPU's peaks over the run; null with engine.compat. */
   readonly mfu: number | null;
   readonly bandwidth_use: number | null;
+  /** Absent where the power of some GPU is not known, and with engine.compat "blis". */
+  readonly power?: Power;
   /** Parts add up to the mean E2E, and TTFT, of the completed; absent with engine.compat. */
   readonly time_split?: {
     readonly n: number;

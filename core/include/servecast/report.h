@@ -203,6 +203,15 @@ struct ClassReport {
   std::optional<double> served_share;  // of the service that it asked for; see docs/model.md
 };
 
+// Power by the GPUs' laws (metrics/power.h), of all GPUs unless said otherwise.
+struct PowerReport {
+  double mean_w = 0, peak_w = 0;  // of a GPU: over the run; in the heaviest interval of the series
+  double serving_w = 0;           // of a GPU, while its steps run
+  double kwh_per_hour = 0;
+  double energy_j = 0;                                      // of the run
+  std::optional<double> j_per_output_token, j_per_request;  // none: none were made, or completed
+};
+
 // One of several pools; shares and usage are of all its replicas.
 struct PoolReport {
   std::string name, gpu;
@@ -216,6 +225,7 @@ struct PoolReport {
   double kv_mean_fragmentation = 0, kv_peak_fragmentation = 0;
   std::int64_t allocation_failures = 0;
   std::optional<double> cost_per_hour;  // none: its GPU has no price
+  std::optional<PowerReport> power;     // none: not known of its GPU
 };
 
 // KV between prefill and decode replicas.
@@ -318,6 +328,7 @@ struct Report {
   std::optional<double> fairness;            // Jain's index over the classes' served shares
   std::optional<double> mfu, bandwidth_use;  // of the peaks; by vLLM's rules only
   std::optional<double> cost_per_million_output_tokens;
+  std::optional<PowerReport> power;  // none: not known of some GPU, or by BLIS's rules
   std::int64_t gpus = 1;
   // Pipeline stages, of the pool that has most of them, and the share of the time with batches in
   // flight that they were idle.

@@ -120,10 +120,14 @@ struct HardwareSpec {
   double layer_latency_us = 0;  // fixed time of a layer: the latencies of its kernels
   // Query rows that a decode's attention costs in a step with prefill, as kernels fill tiles.
   double mixed_attention_rows = 1;
-  double compute_efficiency = 0;             // best share of the peak that large GEMMs reach
-  double attention_efficiency = 0.5;         // the same of attention over long prompts
-  double bandwidth_efficiency = 0;           // share of the bandwidth that reads of weights reach
-  double kv_bandwidth_efficiency = 0;        // the same of the KV cache; 0: as for weights
+  double compute_efficiency = 0;       // best share of the peak that large GEMMs reach
+  double attention_efficiency = 0.5;   // the same of attention over long prompts
+  double bandwidth_efficiency = 0;     // share of the bandwidth that reads of weights reach
+  double kv_bandwidth_efficiency = 0;  // the same of the KV cache; 0: as for weights
+  // Power of one GPU, W (metrics/power.h); 0: not known, so no power is shown. Idle, and the most
+  // that it may draw; what a running step adds, and what its arithmetic and its reads add at the
+  // peaks of the data sheet.
+  double idle_w = 0, power_cap_w = 0, busy_w = 0, compute_w = 0, memory_w = 0;
   std::optional<double> price_per_gpu_hour;  // $
   std::string price_basis;  // terms and date of that price; a price over a preset's has its own
   // Of its node; 0: unknown, so a group is priced as if in one node. Links between nodes are per

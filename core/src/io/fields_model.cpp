@@ -193,6 +193,19 @@ void DescribeNodes(Fields<HardwareSpec>& f) {
         &HardwareSpec::nodes_assumed);
 }
 
+// No request is served differently with them, so fingerprints leave them out.
+void DescribePower(Fields<HardwareSpec>& f) {
+  const auto watts = [&f](const char* name, const char* help, double HardwareSpec::*member) {
+    f.Add({.name = name, .unit = "W", .min = 0, .max = 1e5, .help = help, .label = true}, member);
+  };
+  watts("idle_w", "power of an idle GPU", &HardwareSpec::idle_w);
+  watts("power_cap_w", "most power of a GPU; 0: not known, and no power is shown",
+        &HardwareSpec::power_cap_w);
+  watts("busy_w", "power that a running step adds", &HardwareSpec::busy_w);
+  watts("compute_w", "power that arithmetic adds at its peak", &HardwareSpec::compute_w);
+  watts("memory_w", "power that reads add at the memory's bandwidth", &HardwareSpec::memory_w);
+}
+
 // What measurements say of the GPU; a document that starts from a preset keeps it.
 void DescribeMeasured(Fields<HardwareSpec>& f) {
   f.Policy({.name = "auto_backend",
@@ -341,6 +354,7 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .help = "terms and date of that price; empty where the price is your own",
          .label = true},
         &HardwareSpec::price_basis);
+  DescribePower(f);
   DescribeNodes(f);
   DescribeMeasured(f);
 }

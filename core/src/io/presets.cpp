@@ -82,7 +82,8 @@ const Parsed* Parse(const EmbeddedPreset* preset) {
     Json whole = *other;
     // What was measured, and what has that price, is the other one.
     for (const char* others :
-         {"auto_backend", "operators", "compared_as", "price_per_gpu_hour", "price_basis"}) {
+         {"auto_backend", "operators", "compared_as", "price_per_gpu_hour", "price_basis", "idle_w",
+          "power_cap_w", "busy_w", "compute_w", "memory_w"}) {
       whole.erase(others);
     }
     whole.update(parsed.document);

@@ -365,6 +365,18 @@ void WriteClasses(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   out.EndArray();
 }
 
+void WritePower(const std::optional<PowerReport>& power, Members& put) {
+  if (!power) return;
+  put.Object("power", [&] {
+    put("mean_w", power->mean_w);
+    put("serving_w", power->serving_w);
+    put("peak_w", power->peak_w);
+    put("j_per_output_token", power->j_per_output_token);
+    put("j_per_request", power->j_per_request);
+    put("kwh_per_hour", power->kwh_per_hour);
+  });
+}
+
 void WritePools(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   if (r.pools.empty()) return;
   static constexpr const char* kRoles[] = {"mixed", "prefill", "decode"};
@@ -400,6 +412,7 @@ void WritePools(const Report& r, Scope scope, JsonWriter& out, Members& put) {
       put("bandwidth_use", p.bandwidth_use);
     }
     if (scope.all) put("cost_per_hour", p.cost_per_hour);
+    if (scope.run) WritePower(p.power, put);
     out.EndObject();
   }
   out.EndArray();
@@ -604,6 +617,7 @@ void WriteFigures(const Report& r, Scope scope, JsonWriter& out, Members& put) {
     put("mean_batch_size", r.mean_batch_size);
     put("mfu", r.mfu);
     put("bandwidth_use", r.bandwidth_use);
+    WritePower(r.power, put);
     WriteTimeSplit(r.time_split, put);
   }
   WriteClasses(r, scope, out, put);

@@ -29,6 +29,7 @@ void SeriesBin::Add(const SeriesBin& other) {
   waiting += other.waiting;
   kv_blocks += other.kv_blocks;
   batch_tokens += other.batch_tokens;
+  busy += other.busy;
   output_tokens += other.output_tokens;
   preemptions += other.preemptions;
   work.Add(other.work);
@@ -119,6 +120,7 @@ void Recorder::StepAcrossBins(TimeNs start, TimeNs end, const StepLevels& levels
     SeriesBin& bin = bins_[at];
     const TimeNs until = std::min(end, (static_cast<TimeNs>(at) + 1) * width_);
     const WideInt duration = until - t;
+    bin.busy += duration;
     bin.running += levels.running * duration;
     bin.kv_blocks += levels.kv_blocks * duration;
     bin.batch_tokens += levels.batch_tokens * duration;

@@ -32,6 +32,7 @@ inline constexpr std::int64_t kStepUnit = std::int64_t{1} << kStepBits;
 
 struct SeriesBin {
   WideInt running = 0, waiting = 0, kv_blocks = 0, batch_tokens = 0;  // integrals over the bin
+  WideInt busy = 0;                                                   // ns in which steps ran
   std::int64_t output_tokens = 0, preemptions = 0;                    // events in the bin
   Work work;
 
@@ -93,6 +94,7 @@ class Recorder {
       return;
     }
     SeriesBin& bin = bins_[bin_];
+    bin.busy += duration;
     bin.running += Product(levels.running, duration);
     bin.kv_blocks += Product(levels.kv_blocks, duration);
     bin.batch_tokens += Product(levels.batch_tokens, duration);

@@ -389,6 +389,7 @@ class Summary {
                                       static_cast<double>(run_.end) / KvTokens();
     }
     report_.allocation_failures = run_.recorder.blocks_refused();
+    if (knows_work) ReportPower(run_, report_);
     if (run_.recorder.busy_ns() > 0) {
       report_.mean_batch_size =
           static_cast<double>(running) / static_cast<double>(run_.recorder.busy_ns());

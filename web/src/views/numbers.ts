@@ -147,7 +147,7 @@ function flatten(report: Report): [string, string][] {
   return rows;
 }
 
-const suffixes = /_(ms|s|gib)$/;
+const suffixes = /_(ms|s|gib|w)$/;
 
 function wordsOf(path: readonly string[]): string {
   const text = path
@@ -159,7 +159,8 @@ function wordsOf(path: readonly string[]): string {
         .replaceAll('_', ' '),
     )
     .join(' · ')
-    .replace(/\b(kv|mfu|slo)\b/g, (word) => word.toUpperCase())
+    .replace(/\b(kv|mfu|slo|j)\b/g, (word) => word.toUpperCase())
+    .replace(/\bkwh\b/g, 'kWh')
     .replace(/\bgpu/g, 'GPU');
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
@@ -188,6 +189,7 @@ function valueText(path: readonly string[], value: null | boolean | number | str
   if (typeof value === 'string') return value === '' ? '–' : value;
   if (key === 'limit_ms') return formatGivenTime(value);
   if (key.endsWith('_ms')) return formatTime(value);
+  if (key.endsWith('_w')) return `${formatNumber(value, 3)}\u202fW`;
   if (key.endsWith('_gib')) return `${formatNumber(value, 4)}\u202fGiB`;
   if (key.endsWith('_s') && !key.endsWith('_per_s')) return formatTime(value * 1000);
   if (shares.test(key) || path.at(-2) === 'shares') return formatPercent(value);

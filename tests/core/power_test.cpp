@@ -1,0 +1,115 @@
+// Power of GPUs: bounds and laws that hold for any load.
+#include "metrics/power.h"
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/documents.h"
+#include "gtest/gtest.h"
+
+namespace servecast::testing {
+namespace {
+
+HardwareSpec Card() {
+  HardwareSpec h;
+  h.idle_w = 70;
+  h.power_cap_w = 700;
+  h.busy_w = 300;
+  h.compute_w = 800;
+  h.memory_w = 100;
+  return h;
+}
+
+TEST(Power, AnyUse_IsBetweenIdleAndTheCapAndNeverLessWithMore) {
+  const HardwareSpec h = Card();
+  EXPECT_EQ(MeanWatts(h, 0, {}), 70);
+  EXPECT_EQ(MeanWatts(h, 1, {0.1, 0.5}), 70 + 300 + 80 + 50);
+  EXPECT_EQ(MeanWatts(h, 1, {1, 1}), 700);
+  EXPECT_EQ(MeanWatts(h, 0.5, {0.5, 0.5}), (70 + 700) / 2);  // capped for half of the time
+  for (double busy = 0; busy <= 1; busy += 0.125) {
+    for (double use = 0; use <= busy; use += 0.125) {
+      const double watts = MeanWatts(h, busy, {use, use});
+      EXPECT_GE(watts, h.idle_w);
+      EXPECT_LE(watts, h.power_cap_w);
+      EXPECT_GE(MeanWatts(h, std::min(1.0, busy + 0.125), {use, use}), watts);
+      EXPECT_GE(MeanWatts(h, busy, {use + 0.125, use}), watts);
+      EXPECT_GE(MeanWatts(h, busy, {use, use + 0.125}), watts);
+    }
+  }
+}
+
+TEST(Power, CapBelowIdle_DrawsTheIdlePower) {
+  HardwareSpec h = Card();
+  h.power_cap_w = 50;
+  EXPECT_EQ(MeanWatts(h, 1, {1, 1}), h.idle_w);
+}
+
+std::vector<std::string> Clients(int clients, const std::string& gpu = "h100-sxm") {
+  return {"model={\"preset\":\"llama-3.1-8b\"}", "hardware={\"preset\":\"" + gpu + "\"}",
+          "workload={\"arrivals\":{\"process\":\"closed_loop\",\"concurrency\":" +
+              std::to_string(clients) + "},\"requests\":" + std::to_string(3 * clients) +
+              ",\"prompt_tokens\":{\"distribution\":\"fixed\",\"value\":200},"
+              "\"output_tokens\":{\"distribution\":\"fixed\",\"value\":100}}"};
+}
+
+TEST(Power, MoreClients_DrawMoreAndSpendLessOnAToken) {
+  double watts = 0, joules = 1e9;
+  for (const int clients : {1, 4, 16, 64}) {
+    const Report report = RunToEnd(Changed(Clients(clients)));
+    ASSERT_TRUE(report.power.has_value());
+    const PowerReport& power = *report.power;
+    EXPECT_GT(power.mean_w, watts) << clients;
+    EXPECT_LT(*power.j_per_output_token, joules) << clients;
+    EXPECT_LE(power.mean_w, power.peak_w);
+    EXPECT_GE(power.serving_w, power.mean_w);
+    EXPECT_LE(power.peak_w, 700);
+    EXPECT_NEAR(power.energy_j, power.mean_w * report.simulated_s, 1e-6 * power.energy_j);
+    EXPECT_NEAR(*power.j_per_request, power.energy_j / (3.0 * clients), 1e-9 * power.energy_j);
+    EXPECT_NEAR(power.kwh_per_hour, power.mean_w / 1000, 1e-12);
+    watts = power.mean_w;
+    joules = *power.j_per_output_token;
+  }
+}
+
+TEST(Power, NoCardOfTheFamilyMeasured_HasNoFigure) {
+  for (const char* gpu : {"a100-80gb", "l40s", "rtx-4090"}) {
+    EXPECT_FALSE(RunToEnd(Changed(Clients(1, gpu))).power.has_value()) << gpu;
+  }
+}
+
+TEST(Power, OfAnotherCap_ServesAsBefore) {
+  std::vector<std::string> more = Clients(16);
+  const Report before = RunToEnd(Changed(more));
+  more.emplace_back("hardware.power_cap_w=300");
+  const Report capped = RunToEnd(Changed(more));
+  EXPECT_EQ(capped.fingerprint, before.fingerprint);
+  EXPECT_LE(capped.power->peak_w, 300);
+  EXPECT_LT(capped.power->mean_w, before.power->mean_w);
+}
+
+TEST(Power, Pools_AddUp) {
+  std::vector<std::string> more = Clients(16);
+  more.emplace_back(
+      R"(cluster={"pools":[{"name":"p","role":"prefill"},{"name":"d","role":"decode","replicas":2}]})");
+  const Report report = RunToEnd(Changed(more));
+  ASSERT_TRUE(report.power.has_value());
+  double joules = 0, kwh = 0;
+  for (const PoolReport& pool : report.pools) {
+    ASSERT_TRUE(pool.power.has_value());
+    joules += pool.power->energy_j;
+    kwh += pool.power->kwh_per_hour;
+  }
+  EXPECT_NEAR(report.power->energy_j, joules, 1e-9 * joules);
+  EXPECT_NEAR(report.power->kwh_per_hour, kwh, 1e-9 * kwh);
+  // Without a law for one of them nothing is said of the whole.
+  more.back() =
+      R"(cluster={"pools":[{"name":"p","role":"prefill","hardware":"a100-80gb"},{"name":"d","role":"decode"}]})";
+  const Report mixed = RunToEnd(Changed(more));
+  EXPECT_FALSE(mixed.power.has_value());
+  EXPECT_FALSE(mixed.pools[0].power.has_value());
+  EXPECT_TRUE(mixed.pools[1].power.has_value());
+}
+
+}  // namespace
+}  // namespace servecast::testing
