@@ -91,6 +91,10 @@ Metrics MetricsOf(const Report& r) {
   add("e2e", r.e2e_ms, r.e2e_ms.mean);
   values["throughput"] = r.requests_per_s;
   values["preemptions"] = static_cast<double>(r.preemptions);
+  if (r.power) {
+    values["power"] = r.power->mean_w;
+    if (r.power->j_per_output_token) values["energy"] = *r.power->j_per_output_token;
+  }
   return values;
 }
 

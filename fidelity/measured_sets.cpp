@@ -74,6 +74,24 @@ void ReadDecodeStep(const Reading& r) {
   r.Add(std::move(m));
 }
 
+// Mean power of a GPU, stated or that of all over their number; and the energy of an output token.
+// Attention replicas that share experts each have the stated seats here, and the rows that have
+// them state tokens as if all had these: their energy is not compared.
+void ReadPower(MeasuredRow& row, Measured& m) {
+  constexpr NumberRange kWatts = {0, 1e7, true}, kJoules = {0, 1e9, true};
+  const auto each = row.Number({"avg_power_per_gpu_w", "mean_power_per_gpu_w"}, kWatts);
+  const auto all = row.Number({"avg_power_w"}, kWatts);
+  const auto gpus = row.Whole({"num_gpus"}, {1, 1e5});
+  if (each) {
+    m.values["power"] = *each;
+  } else if (all && gpus) {
+    m.values["power"] = *all / static_cast<double>(*gpus);
+  }
+  const auto joules = row.Number({"energy_per_token_j"}, kJoules);
+  const bool replicas = m.setup.expert_parallel > m.setup.tensor_parallel;
+  if (joules && !replicas) m.values["energy"] = *joules;
+}
+
 void ReadSaturated(const Reading& r) {
   Measured m = r.Begin(RowLabel({r.row.Text({"model"}), r.row.Text({"task"}), "tp",
                                  r.row.Text({"tp"}), "batch", r.row.Text({"avg_batch_size"})}));
@@ -84,6 +102,7 @@ void ReadSaturated(const Reading& r) {
   m.load.input.mean = r.row.Number({"avg_input_len"}, kTokenRange).value_or(kUnstatedPrompt);
   m.load.output.mean = r.row.NeededNumber({"avg_output_len"}, kTokenRange);
   m.values["tpot"] = r.row.NeededNumber({"itl_p50_ms"});
+  ReadPower(r.row, m);
   r.Add(std::move(m));
 }
 

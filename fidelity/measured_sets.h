@@ -85,7 +85,7 @@ struct MeasuredLoad {
 };
 
 // By name: "ttft", "ttft_p99", "tpot", "tpot_p99", "e2e" in ms; "throughput" in requests/s;
-// "preemptions".
+// "preemptions"; "power" in W a GPU, "energy" in J per output token of all GPUs.
 using Metrics = std::map<std::string, double>;
 
 // Means over requests, and the 99th percentiles of TTFT and TPOT. Requires: ms, in any order.

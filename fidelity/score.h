@@ -17,8 +17,8 @@
 namespace servecast {
 
 // What is scored, in the order of tables.
-inline constexpr std::array<const char*, 6> kScored = {"ttft",     "tpot",     "e2e",
-                                                       "ttft_p99", "tpot_p99", "throughput"};
+inline constexpr std::array<const char*, 8> kScored = {
+    "ttft", "tpot", "e2e", "ttft_p99", "tpot_p99", "throughput", "power", "energy"};
 
 // Of |predicted - measured| / measured.
 struct ErrorSummary {

@@ -24,10 +24,23 @@ std::string KneeText(const Knee& knee) {
                            : fmt::format("above {}", knee.last_served);
 }
 
+// Latencies and throughput always, others where a set has them.
+std::vector<const char*> ShownMetrics(const FidelityTable& table) {
+  constexpr std::size_t kAlways = 6;
+  std::vector<const char*> shown;
+  for (std::size_t i = 0; i < kScored.size(); ++i) {
+    const char* metric = kScored[i];
+    const bool any = std::any_of(table.sets.begin(), table.sets.end(),
+                                 [&](const ScoredSet& set) { return set.errors.contains(metric); });
+    if (i < kAlways || any) shown.push_back(metric);
+  }
+  return shown;
+}
+
 std::string LineOf(std::string_view name, std::size_t rows, std::size_t skipped,
-                   const Errors& errors) {
+                   const Errors& errors, const std::vector<const char*>& metrics) {
   std::string line = fmt::format("{:<52} {:>6} {:>6}", name, rows, skipped);
-  for (const char* metric : kScored) {
+  for (const char* metric : metrics) {
     const auto error = errors.find(metric);
     line += error == errors.end() ? fmt::format(" {:>13}", "-")
                                   : fmt::format(" {:>5.1f} / {:>5.1f}", 100 * error->second.median,
@@ -248,11 +261,12 @@ std::string SkippedText(const ScoredSet& set) {
 std::string FidelityText(const FidelityTable& table) {
   std::string text =
       fmt::format("{:<52} {:>6} {:>6}", "median / p90 of the absolute error, %", "rows", "left");
-  for (const char* metric : kScored) text += fmt::format(" {:>13}", metric);
+  const std::vector<const char*> metrics = ShownMetrics(table);
+  for (const char* metric : metrics) text += fmt::format(" {:>13}", metric);
   text += "\n";
   std::string behind;
   for (const ScoredSet& set : table.sets) {
-    text += LineOf(set.name, set.rows, set.skipped.size(), set.errors);
+    text += LineOf(set.name, set.rows, set.skipped.size(), set.errors, metrics);
     for (const ScoredSweep& sweep : set.sweeps) {
       behind += fmt::format("knee of {}: measured {}, predicted {} requests/s\n", sweep.name,
                             KneeText(sweep.measured), KneeText(sweep.predicted));
@@ -261,7 +275,8 @@ std::string FidelityText(const FidelityTable& table) {
     }
     behind += SkippedText(set);
   }
-  text += LineOf("serving runs, each once", table.runs, table.measured_twice, table.overall);
+  text +=
+      LineOf("serving runs, each once", table.runs, table.measured_twice, table.overall, metrics);
   for (const UnderstoodSetup& setup : table.understood) {
     behind += fmt::format("run as {}{}: {} ({} rows)\n", setup.presets,
                           setup.same_engine ? "" : ", the nearest engine", setup.names, setup.rows);
