@@ -56,7 +56,9 @@ constexpr const char* kCalibrateHelp =
     "                          commands on stderr; without files on stdout: those to begin with\n"
     "\n"
     "What the measurements cannot tell stays as it is, and a warning says what would tell it.\n"
-    "servecast calibrate --help, docs/how-to/calibrate.md.\n";
+    "servecast calibrate --help, docs/how-to/calibrate.md.\n"
+    "\n"
+    "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
 
 constexpr std::size_t kMostFileBytes = std::size_t{1} << 28;
 

@@ -1,40 +1,134 @@
 // servecast catalog and coefficients: what there is to choose from.
 #include <fmt/format.h>
+#include <unistd.h>
+
+#include <string>
 
 #include "arguments.h"
+#include "base/text.h"
 #include "commands.h"
 #include "io/coefficients.h"
 #include "servecast/scenario.h"
+#include "suggest.h"
+#include "text/style.h"
+#include "text/table.h"
+#include "text/view.h"
 
 namespace servecast {
 namespace {
 
 constexpr const char* kCatalogHelp =
-    "servecast catalog [--json]\n"
+    "servecast catalog [models|gpus|engines|workloads|scenarios] [--json]\n"
+    "servecast catalog field WORD [--json]\n"
     "\n"
     "Lists presets, policies, every field of a scenario with unit, range, default and help, and "
     "the\n"
-    "columns of the files that run writes.\n";
+    "columns of the files that run writes; or the presets of one kind, or the fields whose path "
+    "or\n"
+    "help has a word, in at most 80 columns.\n"
+    "\n"
+    "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
 
 constexpr const char* kCoefficientsHelp =
     "servecast coefficients [WORD]\n"
     "\n"
     "Lists the coefficient sets of the latency model blackbox that BLIS published, those whose id\n"
     "contains WORD: id, and the time per prefill token as a multiple of the time at the GPU's\n"
-    "peak. No GPU can be faster than that: sets below 1 are marked.\n";
+    "peak. No GPU can be faster than that: sets below 1 are marked.\n"
+    "\n"
+    "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
+
+}  // namespace
+
+namespace {
+
+// The presets of a kind, a row each; "" where there is no such kind.
+std::string KindText(const std::string& word, bool json, const Style& style) {
+  const ParsedAnswer catalogue{CommandCatalogJson()};
+  const View presets = catalogue.root()["presets"][word == "gpus" ? "hardware" : word];
+  if (!presets.IsArray()) return "";
+  if (json) return presets.IndentedJson() + "\n";
+  Table table("ll");
+  table.Row({"preset", "name"});
+  for (const View preset : presets.Elements()) {
+    table.Row({preset["id"].Words(), preset["name"].Words()});
+  }
+  return table.Text(style);
+}
+
+// "number, 0.5 to 1, default 0.9".
+std::string RangeOfField(View field) {
+  std::string text = field["type"].Words();
+  std::string choices;
+  for (const View choice : field["choices"].Elements()) {
+    choices += (choices.empty() ? "" : " ") + choice.Plain();
+  }
+  if (!choices.empty()) text += ": " + choices;
+  if (field["minimum"].Is()) {
+    text += ", " + field["minimum"].Plain() +
+            (field["maximum"].Is() ? " to " + field["maximum"].Plain() : " or more");
+  }
+  const std::string unit = field["unit"].Words();
+  if (!unit.empty() && unit != "1") text += " " + unit;
+  if (field["required"].Truth()) return text + ", required";
+  const std::string otherwise = field["default"].Plain();
+  return otherwise.empty() ? text : text + ", default " + otherwise;
+}
+
+std::string FieldsText(const std::string& word, bool json, const Style& style) {
+  const ParsedAnswer catalogue{CommandCatalogJson()};
+  std::string text;
+  for (const View field : catalogue.root()["fields"].Elements()) {
+    const std::string path = SetPath(field["path"].Words()), help = field["help"].Words();
+    const std::string all = LowerCase(path + " " + help);
+    if (all.find(LowerCase(word)) == std::string::npos) continue;
+    if (json) {
+      text += (text.empty() ? "" : ",\n") + field.Json();
+      continue;
+    }
+    text += style.In(Tone::kStrong, path) + "\n";
+    text += Wrapped(style, "    ", RangeOfField(field));
+    text += Wrapped(style, "    ", help);
+  }
+  return json && !text.empty() ? "[\n" + text + "\n]\n" : text;
+}
+
+int PrintPart(const Words& asked, bool json) {
+  const Style style = StyleOf("auto", isatty(STDOUT_FILENO) != 0);
+  const bool field = asked[0] == "field";
+  if (field ? asked.size() != 2 : asked.size() != 1) {
+    return Usage(field ? "catalog field needs one word" : "catalog: found more than one word");
+  }
+  const std::string text =
+      field ? FieldsText(asked[1], json, style) : KindText(asked[0], json, style);
+  if (text.empty()) {
+    return Usage(field ? "no field has " + asked[1] + " in its path or help"
+                       : "catalog: found " + asked[0] +
+                             ", allowed models, gpus, engines, workloads, scenarios or field WORD");
+  }
+  fmt::print("{}", json ? text : Finished(style, text));
+  return 0;
+}
 
 }  // namespace
 
 int CatalogCommand(const Words& arguments) {
   bool json = false;
+  Words asked;
   for (const std::string& arg : arguments) {
     if (arg == "--help" || arg == "-h") {
       fmt::print("{}", kCatalogHelp);
       return 0;
     }
-    if (arg != "--json") return Usage("unknown option " + arg);
-    json = true;
+    if (arg == "--json") {
+      json = true;
+    } else if (arg.rfind('-', 0) == 0) {
+      return Usage("unknown option " + arg);
+    } else {
+      asked.push_back(arg);
+    }
   }
+  if (!asked.empty()) return PrintPart(asked, json);
   fmt::print("{}\n", json ? CommandCatalogJson() : CatalogText());
   return 0;
 }

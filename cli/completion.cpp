@@ -105,6 +105,9 @@ Words Candidates(const Words& typed) {
   const std::string& word = typed.back();
   if (typed.size() == 1) return CommandNames();
   if (typed[0] == "help") return CommandNames();
+  if (typed[0] == "catalog" && !Begins(word, "-")) {
+    return {"models", "gpus", "engines", "workloads", "scenarios", "field"};
+  }
   if (typed[0] == "completion") return {"bash", "zsh", "fish"};
   const bool plan = typed[0] == "plan";
   if (plan && typed.size() == 2) {

@@ -9,6 +9,7 @@
 #include "arguments.h"
 #include "base/text.h"
 #include "commands.h"
+#include "io/json_writer.h"
 #include "policies/estimate.h"
 #include "policies/plausibility.h"
 #include "servecast/simulation.h"
@@ -23,14 +24,20 @@ constexpr const char* kEstimateHelp =
     "Prints the steady state under the scenario's mean load in closed form, beside what the\n"
     "simulation finds, for one replica with an equal share of the load. It uses Little's law, the\n"
     "latency model's step time, and a regression for the wait in the queue\n"
-    "(latency.wait_coefficients).\n";
+    "(latency.wait_coefficients).\n"
+    "\n"
+    "-o text (default), json, jsonl or csv (a row for each figure); --fields A,B: as in run.\n"
+    "\n"
+    "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
 
 constexpr const char* kValidateHelp =
     "servecast validate FILE|PRESET [--set path=value]... [--coefficients ID|FILE]\n"
     "\n"
     "Prints every issue with its place in the document (a JSON pointer), or the scenario's id.\n"
     "This includes whether the model fits the GPU and, with coefficients, whether they are\n"
-    "plausible: their signs, and whether any step would be faster than the GPU's peaks allow.\n";
+    "plausible: their signs, and whether any step would be faster than the GPU's peaks allow.\n"
+    "\n"
+    "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
 
 std::string FourDigits(double value) {
   return std::isinf(value) ? "grows" : fmt::format("{:.4g}", value);
@@ -103,6 +110,31 @@ Result<Estimate> EstimateOf(const Scenario& asked, const Trace& trace) {
   return EstimateSteadyState(scenario, cost.value(), *model, demand);
 }
 
+// A figure of the closed form, and the simulation's; NaN: it has none.
+struct Beside {
+  const char *title, *key;
+  double closed, simulated;
+};
+
+std::vector<Beside> FiguresOf(const Estimate& e, const Report& r) {
+  const double none = std::nan("");
+  const auto mean = [none](const Distribution& distribution, double less = 0) {
+    return distribution.n > 0 ? distribution.mean - less : none;
+  };
+  return {{"requests running", "running", e.running, r.mean_batch_size},
+          {"requests waiting", "waiting", e.waiting, none},
+          {"KV cache in use %", "kv_usage_percent", 100 * e.kv_usage, 100 * r.kv_mean_usage},
+          {"host delay ms", "host_ms", e.host_ms, none},
+          {"delivery ms", "delivery_ms", e.delivery_ms, none},
+          {"wait by regression ms", "regression_ms", e.regression_ms, none},
+          {"wait for a step ms", "step_wait_ms", e.step_wait_ms, none},
+          {"both waits ms", "waits_ms", e.regression_ms + e.step_wait_ms,
+           mean(r.scheduling_delay_ms, e.host_ms)},
+          {"TTFT mean ms", "ttft_ms", e.ttft_ms, mean(r.ttft_ms)},
+          {"TPOT mean ms", "tpot_ms", e.tpot_ms, mean(r.tpot_ms)},
+          {"E2E mean ms", "e2e_ms", e.e2e_ms, mean(r.e2e_ms)}};
+}
+
 std::string EstimateText(const Estimate& e, const Report& r) {
   const Demand& d = e.demand;
   std::string text = fmt::format(
@@ -110,26 +142,35 @@ std::string EstimateText(const Estimate& e, const Report& r) {
       "{:<26} {:>14} {:>14}\n",
       d.requests_per_s, d.prompt_tokens, d.output_tokens, e.most_requests_per_s,
       e.overloaded ? ": overloaded, the queue grows" : "", "", "closed form", "simulated");
-  const auto row = [&text](const char* name, double estimate, const std::string& simulated) {
-    text += fmt::format("{:<26} {:>14} {:>14}\n", name, FourDigits(estimate), simulated);
-  };
-  const auto mean = [](const Distribution& distribution, double less = 0) {
-    return distribution.n > 0 ? FourDigits(distribution.mean - less) : "";
-  };
-  row("requests running", e.running, FourDigits(r.mean_batch_size));
-  row("requests waiting", e.waiting, "");
-  row("KV cache in use %", 100 * e.kv_usage, FourDigits(100 * r.kv_mean_usage));
-  row("host delay ms", e.host_ms, "");
-  row("delivery ms", e.delivery_ms, "");
-  row("wait by regression ms", e.regression_ms, "");
-  row("wait for a step ms", e.step_wait_ms, "");
-  row("both waits ms", e.regression_ms + e.step_wait_ms, mean(r.scheduling_delay_ms, e.host_ms));
-  row("TTFT mean ms", e.ttft_ms, mean(r.ttft_ms));
-  row("TPOT mean ms", e.tpot_ms, mean(r.tpot_ms));
-  row("E2E mean ms", e.e2e_ms, mean(r.e2e_ms));
+  for (const Beside& row : FiguresOf(e, r)) {
+    text += fmt::format("{:<26} {:>14} {:>14}\n", row.title, FourDigits(row.closed),
+                        std::isnan(row.simulated) ? "" : FourDigits(row.simulated));
+  }
   return text +
          "\nThe regression (latency.wait_coefficients) is in the closed form only. The simulated\n"
          "wait is the scheduling delay minus the host delay.\n";
+}
+
+// What grows without bound is null.
+std::string EstimateJson(const Estimate& e, const Report& r) {
+  JsonWriter out(true);
+  out.BeginObject();
+  out.Key("requests_per_s"), out.Number(e.demand.requests_per_s);
+  out.Key("prompt_tokens"), out.Number(e.demand.prompt_tokens);
+  out.Key("output_tokens"), out.Number(e.demand.output_tokens);
+  out.Key("most_requests_per_s"), out.Number(e.most_requests_per_s);
+  out.Key("overloaded"), out.Boolean(e.overloaded);
+  out.Key("figures"), out.BeginArray();
+  for (const Beside& row : FiguresOf(e, r)) {
+    out.BeginObject();
+    out.Key("name"), out.Text(row.key);
+    out.Key("closed_form"), out.Number(row.closed);
+    out.Key("simulated"), out.Number(row.simulated);
+    out.EndObject();
+  }
+  out.EndArray();
+  out.EndObject();
+  return out.Take();
 }
 
 std::string PlausibilityText(const Scenario& s) {
@@ -157,7 +198,9 @@ std::string PlausibilityText(const Scenario& s) {
 
 int EstimateCommand(const Words& words) {
   Arguments args;
-  if (const auto done = ReadArguments(words, {.help = kEstimateHelp}, args)) return *done;
+  if (const auto done = ReadArguments(words, {.help = kEstimateHelp, .answers = true}, args)) {
+    return *done;
+  }
   const Result<Asked> asked = Load(args);
   if (!asked.ok()) return PrintIssues(asked.issues());
   const auto& [scenario, trace] = asked.value();
@@ -165,8 +208,11 @@ int EstimateCommand(const Words& words) {
   if (!estimate.ok()) return PrintIssues(Labelled(LabelOf(args), estimate.issues()));
   const std::optional<Report> report = RunOnce(args, trace);
   if (!report) return kBadInput;
-  fmt::print("{}", EstimateText(estimate.value(), *report));
-  return 0;
+  const std::string text = EstimateText(estimate.value(), *report);
+  return PrintAnswer(args.form, {.json = EstimateJson(estimate.value(), *report),
+                                 .text = [&text](View, const Style&) { return text; },
+                                 .rows = [](View answer) { return answer["figures"].Elements(); },
+                                 .as_ever = text});
 }
 
 int ValidateCommand(const Words& words) {

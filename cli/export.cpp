@@ -26,7 +26,9 @@ std::string Help() {
          "\n"
          "What the target cannot say goes to stderr, with why. servecast import reads all of "
          "these\n"
-         "back. --set and --coefficients as in run.\n";
+         "back. --set and --coefficients as in run.\n"
+         "\n"
+         "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
 }
 
 }  // namespace

@@ -41,7 +41,7 @@ constexpr const char* kOverview =
     "bench\n"
     "  servecast card LINK|FILE|PRESET       a forecast as a picture or badge, SVG\n"
     "  servecast link encode|decode|open     links to the page, and their pinned results\n"
-    "  servecast catalog [--json]            presets, policies, every field of a scenario, "
+    "  servecast catalog [KIND|field WORD]   presets, policies, every field of a scenario, "
     "columns\n"
     "  servecast fidelity [--data DIR]       predictions against measured servers\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"

@@ -32,7 +32,9 @@ constexpr const char* kStepTraceHelp =
     "  --trace FILE            replay a trace, as servecast run does\n"
     "  --coefficients ID, --calibration FILE   as of servecast run\n"
     "\n"
-    "Of one replica. docs/how-to/traces.md has the schema.\n";
+    "Of one replica. docs/how-to/traces.md has the schema.\n"
+    "\n"
+    "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
 
 // What the trace cannot be of.
 std::optional<Issue> NotTraced(const Scenario& s) {

@@ -18,13 +18,6 @@ const ParsedAnswer& Catalogue() {
   return catalogue;
 }
 
-// "/slo/-/limit_ms" as "slo.0.limit_ms".
-std::string SetPath(const std::string& pointer) {
-  std::string path;
-  for (const char c : pointer.substr(1)) path += c == '/' ? '.' : c == '-' ? '0' : c;
-  return path;
-}
-
 // Members whose own name is `word`, or begins with it: "rate" is "workload.arrivals.rate_per_s".
 std::vector<std::string> MembersNamed(const std::string& word) {
   std::vector<std::string> same, longer;
@@ -63,6 +56,12 @@ std::optional<Issue> PresetMeant(const std::string& path, const std::string& nam
 }
 
 }  // namespace
+
+std::string SetPath(const std::string& pointer) {
+  std::string path;
+  for (const char c : pointer.substr(1)) path += c == '/' ? '.' : c == '-' ? '0' : c;
+  return path;
+}
 
 std::vector<Member> Members() {
   std::vector<Member> members;

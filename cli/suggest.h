@@ -14,6 +14,8 @@ struct Member {
   std::string path;
   std::vector<std::string> choices;  // of a choice
 };
+// "/slo/-/limit_ms" of the catalogue as such a path.
+std::string SetPath(const std::string& pointer);
 // All of them, from the catalogue. O(the catalogue): 0.5 MB of JSON.
 std::vector<Member> Members();
 
