@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "cost/calibrated.h"
+#include "io/scaling_checks.h"
 #include "serving/blis/blis_replica.h"
 #include "serving/cluster/cluster.h"
 #include "serving/policy.h"
@@ -24,6 +25,8 @@ bool IsWholeEngine() { return false; }
 void TakeCalibration(const Scenario&, const Scenario&, LatencyLabel&) { std::abort(); }
 std::vector<std::string> CalibrationMismatches(const Scenario&) { std::abort(); }
 std::vector<std::string> BeyondCalibration(const Scenario&) { std::abort(); }
+
+void CheckScaling(const ClusterSpec&, Issues&) {}
 
 std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Engine> MakeCluster(const Cluster::Input&) { std::abort(); }

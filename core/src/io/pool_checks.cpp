@@ -1,15 +1,14 @@
 #include "io/pool_checks.h"
 
 #include <algorithm>
-#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/text.h"
 #include "io/draft_checks.h"
 #include "io/feature_checks.h"
+#include "io/scaling_checks.h"
 #include "serving/replica/batch_scheduler.h"
-#include "serving/scaling/scaler.h"
 
 namespace servecast {
 namespace {
@@ -50,7 +49,7 @@ class PoolChecks {
       }
     }
     CheckWhatIsOfAll();
-    if (s_.cluster.scaling.On()) CheckScaling();
+    if (s_.cluster.scaling.On()) CheckScaling(s_.cluster, issues_);
     const bool prefill = s_.cluster.Has(PoolRole::kPrefill);
     const bool decode = s_.cluster.Has(PoolRole::kDecode);
     if (prefill && decode) {
@@ -97,55 +96,6 @@ class PoolChecks {
     if (Pools().size() > 1 && s_.engine.compat != Compat::kNone) {
       issues_.push_back(
           {"/engine/compat", Format("found %, allowed \"none\" with {} pools", Pools().size())});
-    }
-  }
-
-  void CheckScaling() {
-    const ScalingSpec& scaling = s_.cluster.scaling;
-    const auto add = [&](const char* field, std::string message) {
-      issues_.push_back({Format("/cluster/scaling/{}", field), std::move(message)});
-    };
-    if (Pools().size() > 1) {
-      add("policy",
-          Format("found %, allowed \"none\" with {} pools: a scaler has one", Pools().size()));
-    }
-    const std::int64_t least = scaling.min_replicas, most = scaling.max_replicas;
-    if (least > most) add("min_replicas", Format("found %, allowed up to max_replicas {}", most));
-    const std::int64_t first = Pools()[0].replicas;
-    if (least <= most && (first < least || first > most)) {
-      Add(0, "replicas",
-          Format("found {}, allowed {} to {}, the limits of cluster.scaling", first, least, most));
-    }
-    const bool held =
-        scaling.metric == ScalingMetric::kWaiting || scaling.metric == ScalingMetric::kOutstanding;
-    const bool starts_one = FindScaler(scaling.policy).from_zero;
-    if (least == 0 && !starts_one) {
-      add("min_replicas", Format("found %, allowed from 1 up: \"{}\" starts no replica where none "
-                                 "is",
-                                 scaling.policy));
-    } else if (least == 0 && scaling.policy == "keda" && !held) {
-      add("metric",
-          "found %, allowed waiting and outstanding with min_replicas 0: without a replica "
-          "no other metric says that requests are held");
-    }
-    if (scaling.policy == "schedule") CheckSchedule(scaling.schedule);
-  }
-
-  void CheckSchedule(const NumberTable& rows) {
-    const auto bad = [&](std::size_t row) {
-      return rows[row][1] != std::floor(rows[row][1]) ||
-             (row > 0 && rows[row][0] <= rows[row - 1][0]) || (row == 0 && rows[row][0] <= 0);
-    };
-    for (std::size_t row = 0; row < rows.size(); ++row) {
-      if (!bad(row)) continue;
-      issues_.push_back({Format("/cluster/scaling/schedule/{}", row),
-                         "found %, allowed a later time than the row before (the first above 0), "
-                         "and a whole number of replicas"});
-      return;
-    }
-    if (rows.empty()) {
-      issues_.push_back({"/cluster/scaling/schedule",
-                         "found none, allowed one row at least: [from_s, replicas]"});
     }
   }
 

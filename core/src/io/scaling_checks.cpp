@@ -1,0 +1,63 @@
+#include "io/scaling_checks.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "base/text.h"
+#include "serving/scaling/scaler.h"
+
+namespace servecast {
+namespace {
+
+void CheckSchedule(const NumberTable& rows, Issues& issues) {
+  const auto bad = [&](std::size_t row) {
+    return rows[row][1] != std::floor(rows[row][1]) ||
+           (row > 0 && rows[row][0] <= rows[row - 1][0]) || (row == 0 && rows[row][0] <= 0);
+  };
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (!bad(row)) continue;
+    issues.push_back({Format("/cluster/scaling/schedule/{}", row),
+                      "found %, allowed a later time than the row before (the first above 0), and "
+                      "a whole number of replicas"});
+    return;
+  }
+  if (rows.empty()) {
+    issues.push_back(
+        {"/cluster/scaling/schedule", "found none, allowed one row at least: [from_s, replicas]"});
+  }
+}
+
+}  // namespace
+
+void CheckScaling(const ClusterSpec& cluster, Issues& issues) {
+  const ScalingSpec& scaling = cluster.scaling;
+  const auto add = [&](const char* field, std::string message) {
+    issues.push_back({Format("/cluster/scaling/{}", field), std::move(message)});
+  };
+  if (cluster.pools.size() > 1) {
+    add("policy",
+        Format("found %, allowed \"none\" with {} pools: a scaler has one", cluster.pools.size()));
+  }
+  const std::int64_t least = scaling.min_replicas, most = scaling.max_replicas;
+  if (least > most) add("min_replicas", Format("found %, allowed up to max_replicas {}", most));
+  const std::int64_t first = cluster.pools[0].replicas;
+  if (least <= most && (first < least || first > most)) {
+    issues.push_back(
+        {"/cluster/pools/0/replicas",
+         Format("found {}, allowed {} to {}, the limits of cluster.scaling", first, least, most)});
+  }
+  const bool held =
+      scaling.metric == ScalingMetric::kWaiting || scaling.metric == ScalingMetric::kOutstanding;
+  if (least == 0 && !FindScaler(scaling.policy).from_zero) {
+    add("min_replicas", Format("found %, allowed from 1 up: \"{}\" starts no replica where none is",
+                               scaling.policy));
+  } else if (least == 0 && scaling.policy == "keda" && !held) {
+    add("metric",
+        "found %, allowed waiting and outstanding with min_replicas 0: without a replica no other "
+        "metric says that requests are held");
+  }
+  if (scaling.policy == "schedule") CheckSchedule(scaling.schedule, issues);
+}
+
+}  // namespace servecast

@@ -1,0 +1,13 @@
+// What a scaler asks of the pool whose replicas come and go.
+#pragma once
+
+#include "servecast/result.h"
+#include "servecast/scenario.h"
+
+namespace servecast {
+
+// REQUIRES: cluster.scaling.On(). In a file of its own, which the page's first module leaves out:
+// that one asks for the whole module before it runs such a scenario.
+void CheckScaling(const ClusterSpec& cluster, Issues& issues);
+
+}  // namespace servecast
