@@ -19,28 +19,33 @@ constexpr std::int64_t kMostRequests = 120;
 constexpr std::int64_t kMostGroups = 1000;
 constexpr std::int64_t kMostSteps = 2000;
 constexpr std::int64_t kMostSnapshots = 8;
+constexpr std::int64_t kUnknown = -1;
 
 // What holds for the steps of every replica, by its own pool's options.
 class Watcher final : public StepObserver {
  public:
   void OnStep(const StepRecord& step) override {
-    const OfReplica& own = replicas_[static_cast<std::size_t>(step.replica)];
+    // Replicas that come are as the first ones.
+    const OfReplica& own = replicas_[scaled_ ? 0 : static_cast<std::size_t>(step.replica)];
     SERVECAST_CHECK(step.start >= step.scheduled && step.end > step.start, "I3: a step takes time");
     std::int64_t tokens = 0;
     for (const StepMember& member : step.members) tokens += member.tokens;
     SERVECAST_CHECK(tokens > 0 && tokens <= own.token_budget, "I7: the token budget");
     SERVECAST_CHECK(step.running_after_schedule <= own.seats, "I7: seats");
     for (const std::int64_t free : {step.free_after_schedule, step.free_after_step}) {
-      SERVECAST_CHECK(free >= 0 && free <= own.blocks, "I4: free KV blocks are of the pool");
+      SERVECAST_CHECK(free >= 0 && (own.blocks == kUnknown || free <= own.blocks),
+                      "I4: free KV blocks are of the pool");
     }
     // With prefill and decode apart, what is on its way holds blocks at both ends.
-    SERVECAST_CHECK(apart_ || step.running_after_step > 0 || step.free_after_step == own.blocks,
+    SERVECAST_CHECK(apart_ || step.running_after_step > 0 || own.blocks == kUnknown ||
+                        step.free_after_step == own.blocks,
                     "I4: no KV block is used when nobody runs");
   }
 
   void Expect(const Scenario& scenario, const Report& report) {
     const std::vector<PoolSpec>& pools = scenario.cluster.pools;
     apart_ = scenario.cluster.Has(PoolRole::kDecode);
+    scaled_ = scenario.cluster.scaling.On();
     for (std::size_t p = 0; p < pools.size(); ++p) {
       const SchedulerSpec& own = pools[p].scheduler ? *pools[p].scheduler : scenario.scheduler;
       const std::string& policy = own.policy;
@@ -48,15 +53,19 @@ class Watcher final : public StepObserver {
       const bool unlimited =
           policy == "orca" || policy == "faster_transformer" ||
           (policy == "sglang" && !engine.enable_chunked_prefill);  // whole prompts
-      const std::int64_t tokens =
-          report.pools.empty() ? report.kv_tokens : report.pools[p].kv_tokens;
+      // Of several pools a report says tokens alone, and of layers of several kinds no blocks
+      // follow from these: their number is not known here.
+      const bool known = report.pools.empty() ||
+                         (scenario.model.layers.empty() && scenario.model.num_sliding_layers == 0);
       const std::int64_t unit = policy == "lightllm" ? 1 : engine.block_size;
+      const std::int64_t blocks = report.pools.empty() ? report.kv_blocks * engine.block_size / unit
+                                                       : report.pools[p].kv_tokens / unit;
       replicas_.insert(replicas_.end(), static_cast<std::size_t>(pools[p].replicas),
                        {unlimited          ? kNever
                         : policy == "vllm" ? engine.max_num_batched_tokens
                                            : std::max(engine.max_num_batched_tokens,
                                                       engine.max_num_seqs),  // decodes
-                        engine.max_num_seqs, tokens / unit});
+                        engine.max_num_seqs, known ? blocks : kUnknown});
     }
   }
 
@@ -65,7 +74,7 @@ class Watcher final : public StepObserver {
     std::int64_t token_budget = 0, seats = 0, blocks = 0;
   };
   std::vector<OfReplica> replicas_;
-  bool apart_ = false;
+  bool apart_ = false, scaled_ = false;
 };
 
 void CheckReport(const Report& r) {

@@ -348,7 +348,7 @@ struct Report {
   std::optional<double> fairness;            // Jain's index over the classes' served shares
   std::optional<double> mfu, bandwidth_use;  // of the peaks; by vLLM's rules only
   std::optional<double> cost_per_million_output_tokens;
-  // None: not known of some GPU, by BLIS's rules, or where a scaler decides.
+  // None: not known of some GPU, by BLIS's rules, or where replicas come and go.
   std::optional<PowerReport> power;
   std::int64_t gpus = 1;
   // Pipeline stages, of the pool that has most of them, and the share of the time with batches in

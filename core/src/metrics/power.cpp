@@ -71,7 +71,7 @@ double MeanWatts(const HardwareSpec& hardware, double busy, const PeakUse& use) 
 
 void ReportPower(const RunView& run, Report& report) {
   // Power of replicas that come and go is not known: starting ones draw what nobody measured.
-  if (run.end <= 0 || run.scaling.on) return;
+  if (run.end <= 0 || run.scaling.starts + run.scaling.stops > 0) return;
   const double seconds = AsReal(run.end) / 1e9;
   bool known = true;
   double gpus = 0;
