@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/printable.h"
 #include "commands.h"
+#include "host/files.h"
 #include "host/process.h"
 #include "host/workers.h"
 #include "io/axes.h"
@@ -147,17 +148,6 @@ class Sweep {
     while (!made.value().Advance(INT64_MAX)) {
     }
     return ReportJson(made.value().Snapshot(ReportDetail::kSummary), ReportParts::kLine);
-  }
-
-  static void WriteIssues(const Issues& issues, JsonWriter& out) {
-    out.Key("issues"), out.BeginArray();
-    for (const Issue& issue : issues) {
-      out.BeginObject();
-      out.Key("path"), out.Text(issue.path);
-      out.Key("message"), out.Text(issue.message);
-      out.EndObject();
-    }
-    out.EndArray();
   }
 
   std::string document_;

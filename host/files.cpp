@@ -61,18 +61,22 @@ bool issues_are_json = false;
 void PrintIssuesAsJson() { issues_are_json = true; }
 bool IssuesAreJson() { return issues_are_json; }
 
+void WriteIssues(const Issues& issues, JsonWriter& out) {
+  out.Key("issues"), out.BeginArray();
+  for (const Issue& issue : issues) {
+    out.BeginObject();
+    out.Key("path"), out.Text(issue.path);
+    out.Key("message"), out.Text(issue.message);
+    out.EndObject();
+  }
+  out.EndArray();
+}
+
 int PrintIssues(const Issues& issues) {
   if (issues_are_json) {
     JsonWriter out(false);
     out.BeginObject();
-    out.Key("issues"), out.BeginArray();
-    for (const Issue& issue : issues) {
-      out.BeginObject();
-      out.Key("path"), out.Text(issue.path);
-      out.Key("message"), out.Text(issue.message);
-      out.EndObject();
-    }
-    out.EndArray();
+    WriteIssues(issues, out);
     out.EndObject();
     fmt::print(stderr, "{}\n", out.Take());
     return kBadInput;

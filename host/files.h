@@ -9,6 +9,8 @@
 
 namespace servecast {
 
+class JsonWriter;
+
 inline constexpr int kBadInput = 2;
 
 // On stderr, one a line, safe for a terminal; after PrintIssuesAsJson() all on one line as JSON:
@@ -16,6 +18,8 @@ inline constexpr int kBadInput = 2;
 int PrintIssues(const Issues& issues);
 void PrintIssuesAsJson();
 bool IssuesAreJson();
+// The member "issues" of an object.
+void WriteIssues(const Issues& issues, JsonWriter& out);
 
 // "label, path", so that an issue says what it is of; "" says nothing.
 Issues Labelled(const std::string& label, Issues issues);
