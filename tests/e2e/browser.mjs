@@ -119,6 +119,18 @@ export async function verdict(page) {
   );
   return page.textContent('[data-complete="final"] .sentence');
 }
+
+/** The verdict with bands, which takes the place of the first one. */
+export async function banded(page) {
+  await verdict(page);
+  await page.waitForFunction(
+    () => document.querySelector('sc-page')?.app?.store.state.shown?.banded,
+    undefined,
+    seldom,
+  );
+  await page.locator('.tile .interval.term').first().waitFor();
+  return verdict(page);
+}
 export const problem = (page) =>
   page
     .waitForSelector('[data-state="problem"] .sentence, [data-state="does_not_fit"] .sentence')

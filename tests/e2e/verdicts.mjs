@@ -1,16 +1,9 @@
 // Tasks of the certain verdict: its states, what it says of itself, ways out and why. Part of run.mjs.
 import assert from 'node:assert/strict';
-import { field, nextResult, openTab, verdict, fingerprint, waysOut } from './browser.mjs';
+import { banded, field, nextResult, openTab, verdict, fingerprint, waysOut } from './browser.mjs';
 import { audit, preset, task } from './harness.mjs';
 
 const at = (rate, more = '') => ({ fragment: `#p=${preset}&workload.arrivals.rate_per_s=${rate}${more}` });
-/** The verdict with bands, which takes the place of the first one. */
-async function banded(page) {
-  await verdict(page);
-  await page.waitForFunction(() => document.querySelector('sc-page')?.app?.store.state.shown?.banded);
-  await page.locator('.tile .interval.term').first().waitFor();
-  return verdict(page);
-}
 const state = (page) => page.getAttribute('[data-complete]', 'data-state');
 
 await task(

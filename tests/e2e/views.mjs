@@ -1,6 +1,6 @@
 // Tasks of the views below the verdict. Part of run.mjs.
 import assert from 'node:assert/strict';
-import { field, fingerprint, nextResult, openTab, problem, verdict } from './browser.mjs';
+import { banded, field, fingerprint, nextResult, openTab, problem, verdict } from './browser.mjs';
 import { preset, task } from './harness.mjs';
 
 const chosen = (page) => page.locator('[role=tab][aria-selected=true]').getAttribute('id');
@@ -94,7 +94,8 @@ const forPaper = (page) =>
   );
 
 await task('views: the answer is one page of paper', async (page) => {
-  await verdict(page);
+  // With the band its sentence is longest.
+  await banded(page);
   await page.locator('.blame').first().waitFor();
   await forPaper(page);
   for (const format of ['A4', 'Letter']) {
