@@ -1,4 +1,4 @@
-# Third-party code: nlohmann_json, fmt and Eigen (by their headers, in both worlds), GoogleTest (from
+# Third-party code: nlohmann_json and fmt (by their headers, in both worlds), GoogleTest (from
 # source), zlib (the native commands only), libcurl (servecast-observe only; observe/CMakeLists.txt).
 #
 # The headers are reached through a private folder of links: em++ must not see /usr/include, which
@@ -6,17 +6,16 @@
 
 set(deps_include ${PROJECT_BINARY_DIR}/deps/include)
 file(MAKE_DIRECTORY ${deps_include})
-foreach(header nlohmann/json.hpp fmt/format.h Eigen/QR)
+foreach(header nlohmann/json.hpp fmt/format.h)
   get_filename_component(folder ${header} DIRECTORY)
   find_path(
     SERVECAST_${folder}_INCLUDE ${header}
     HINTS $ENV{SERVECAST_DEPS}/include
     PATHS /usr/include /usr/local/include /opt/homebrew/include
-    PATH_SUFFIXES eigen3
     NO_CMAKE_FIND_ROOT_PATH)
   if(NOT SERVECAST_${folder}_INCLUDE)
     message(FATAL_ERROR "${header} not found. ./dev setup installs it (Debian: "
-                        "nlohmann-json3-dev libfmt-dev libeigen3-dev; Homebrew: nlohmann-json fmt eigen).")
+                        "nlohmann-json3-dev libfmt-dev; Homebrew: nlohmann-json fmt).")
   endif()
   file(CREATE_LINK ${SERVECAST_${folder}_INCLUDE}/${folder} ${deps_include}/${folder} SYMBOLIC)
 endforeach()

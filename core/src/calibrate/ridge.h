@@ -8,6 +8,9 @@
 
 namespace servecast {
 
+// Of as many numbers each, from the first on.
+double Dot(const std::vector<double>& a, const std::vector<double>& b);
+
 // All that least squares of a set of rows need: the triangular factor of [X y], and its size.
 class RowFactor {
  public:

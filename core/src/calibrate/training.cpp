@@ -40,12 +40,6 @@ std::vector<double> RowOf(const Task& task, const TrainingSample& sample, std::s
   return row;
 }
 
-double Dot(const std::vector<double>& a, const std::vector<double>& b) {
-  double sum = 0;
-  for (std::size_t i = 0; i < a.size(); ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 TrainingError ErrorOf(const Task& task, std::string of, const SampleList& samples,
                       const std::vector<double>& coefficients, std::size_t gamma) {
   TrainingError error;

@@ -71,19 +71,19 @@ class Cataloguer final : public FieldVisitor {
     Range(field, spec);
     if (spec.columns != nullptr && !spec.required) field["default"] = base;
   }
-  void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
+  void Object(const FieldSpec& spec, AddFields fields) override {
     if (spec.repeats) return;
     Cataloguer inner(fields_, path_ + "/" + spec.name);
     if (path_.empty()) inner.AddPreset(spec.name);
     fields(inner);
   }
   void List(const FieldSpec& spec, ListField& list) override {
-    list.resize(1);
+    list.Resize(1);
     Cataloguer inner(fields_, path_ + "/" + spec.name + "/-");
-    list.describe(inner, 0);
+    list.Describe(inner, 0);
   }
   void When(std::string_view field, const Choices& values, bool,
-            const std::function<void(FieldVisitor&)>& fields) override {
+            AddFields fields) override {
     when_ = Json{{"path", path_ + "/" + std::string(field)}, {"values", Json::array()}};
     for (const std::string_view value : values) when_["values"].push_back(std::string(value));
     fields(*this);

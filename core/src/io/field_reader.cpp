@@ -148,7 +148,7 @@ class ObjectReader final : public FieldVisitor {
     value = rows;
   }
 
-  void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
+  void Object(const FieldSpec& spec, AddFields fields) override {
     static const Json kEmpty = Json::object();
     const Json* found = Member(spec);
     // What a pool inherits it switches off by its members.
@@ -174,7 +174,7 @@ class ObjectReader final : public FieldVisitor {
                        NumberText(spec.min), NumberText(spec.max)));
       return;
     }
-    list.resize(found->size());
+    list.Resize(found->size());
     for (std::size_t i = 0; i < found->size(); ++i) {
       const std::string path = Format("{}/{}/{}", path_, spec.name, i);
       if (!(*found)[i].is_object()) {
@@ -182,13 +182,13 @@ class ObjectReader final : public FieldVisitor {
         continue;
       }
       ObjectReader inner((*found)[i], path, issues_);
-      list.describe(inner, i);
+      list.Describe(inner, i);
       inner.ReportUnknown();
     }
   }
 
   void When(std::string_view field, const Choices& values, bool active,
-            const std::function<void(FieldVisitor&)>& fields) override {
+            AddFields fields) override {
     if (active) {
       fields(*this);
       return;

@@ -40,7 +40,7 @@ class ObjectWriter final : public FieldVisitor {
   void Table(const FieldSpec& spec, NumberTable& value, const NumberTable& base) override {
     PutValue(spec, value, value != base);
   }
-  void Object(const FieldSpec& spec, const std::function<void(FieldVisitor&)>& fields) override {
+  void Object(const FieldSpec& spec, AddFields fields) override {
     if (what_ != FieldsWritten::kChanged && spec.idle) return;
     ObjectWriter inner(what_);
     fields(inner);
@@ -49,12 +49,13 @@ class ObjectWriter final : public FieldVisitor {
   }
   void List(const FieldSpec& spec, ListField& list) override {
     if (what_ == FieldsWritten::kHashed && spec.label) return;
-    Json items = Items(list.size(), list.describe);
-    if (ChangedOnly() && items == Items(list.base_size, list.describe_base)) return;
+    Json items = Items(list.size(), [&](FieldVisitor& v, std::size_t i) { list.Describe(v, i); });
+    const auto base = [&](FieldVisitor& v, std::size_t i) { list.DescribeBase(v, i); };
+    if (ChangedOnly() && items == Items(list.base_size(), base)) return;
     json[spec.name] = std::move(items);
   }
   void When(std::string_view, const Choices&, bool active,
-            const std::function<void(FieldVisitor&)>& fields) override {
+            AddFields fields) override {
     if (active) fields(*this);
   }
 
@@ -78,7 +79,7 @@ class ObjectWriter final : public FieldVisitor {
     json[spec.name] = value;
   }
   Json Items(std::size_t size,
-             const std::function<void(FieldVisitor&, std::size_t)>& describe) const {
+             FunctionRef<void(FieldVisitor&, std::size_t)> describe) const {
     Json items = Json::array();
     for (std::size_t i = 0; i < size; ++i) {
       ObjectWriter inner(what_);

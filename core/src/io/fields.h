@@ -4,12 +4,12 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/function_ref.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -34,13 +34,17 @@ using Choices = std::vector<std::string_view>;
 
 class FieldVisitor;
 
+using AddFields = FunctionRef<void(FieldVisitor&)>;
+
 // A list of objects, and the list that counts as its default.
-struct ListField {
-  std::function<std::size_t()> size;
-  std::function<void(std::size_t)> resize;
-  std::function<void(FieldVisitor&, std::size_t)> describe;
-  std::size_t base_size = 0;
-  std::function<void(FieldVisitor&, std::size_t)> describe_base;
+class ListField {
+ public:
+  virtual ~ListField() = default;
+  virtual std::size_t size() const = 0;
+  virtual std::size_t base_size() const = 0;
+  virtual void Resize(std::size_t size) = 0;
+  virtual void Describe(FieldVisitor&, std::size_t at) = 0;
+  virtual void DescribeBase(FieldVisitor&, std::size_t at) = 0;
 };
 
 class FieldVisitor {
@@ -61,11 +65,11 @@ class FieldVisitor {
   // Rows of `columns`, each number within the range. Quantiles: rows of [0..1, within the range],
   // both ascending, from 0 to 1.
   virtual void Table(const FieldSpec&, NumberTable& value, const NumberTable& base) = 0;
-  virtual void Object(const FieldSpec&, const std::function<void(FieldVisitor&)>& fields) = 0;
+  virtual void Object(const FieldSpec&, AddFields fields) = 0;
   virtual void List(const FieldSpec&, ListField& list) = 0;
   // Fields that only exist while the choice `field` of the same object has one of `values`.
   virtual void When(std::string_view field, const Choices& values, bool active,
-                    const std::function<void(FieldVisitor&)>& fields) = 0;
+                    AddFields fields) = 0;
 };
 
 // Visits every field of `scenario`; `base` holds what counts as default.

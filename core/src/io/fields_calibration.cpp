@@ -85,17 +85,17 @@ void Describe(FieldVisitor& v, CalibrationSpec& c, const CalibrationSpec& base) 
          .help = "rows that were fitted or held out",
          .label = true},
         &Spec::measurements);
-  ListField parameters = ListOf(c.parameters, base.parameters, DescribeParameter);
+  ListOf parameters(c.parameters, base.parameters, DescribeParameter);
   v.List({.name = "parameters",
           .min = 0,
           .max = 16,
           .help = "constants that were fitted",
           .label = true},
          parameters);
-  ListField seen = ListOf(c.seen, base.seen, DescribeRange);
+  ListOf seen(c.seen, base.seen, DescribeRange);
   v.List({.name = "seen", .min = 0, .max = 8, .help = "ranges that were measured", .label = true},
          seen);
-  ListField errors = ListOf(c.errors, base.errors, DescribeError);
+  ListOf errors(c.errors, base.errors, DescribeError);
   v.List(
       {.name = "errors", .min = 0, .max = 32, .help = "how far predictions are off", .label = true},
       errors);

@@ -131,7 +131,7 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
         &ModelSpec::sliding_window);
   f.Add(optional("num_sliding_layers", "layers with a sliding window"),
         &ModelSpec::num_sliding_layers);
-  ListField layers = ListOf(m.layers, base.layers,
+  ListOf layers(m.layers, base.layers,
                             [](FieldVisitor& inner, LayerSpec& l, const LayerSpec& layer_base) {
                               Describe(inner, l, layer_base);
                             });

@@ -93,22 +93,32 @@ void FieldsWhen(FieldVisitor& v, std::string_view field, const Choices& values, 
   });
 }
 
-template <class T, class Describe>
-ListField ListOf(std::vector<T>& items, const std::vector<T>& base, Describe describe) {
-  static const T kDefault{};
-  ListField list;
-  list.size = [&items] { return items.size(); };
-  list.resize = [&items](std::size_t n) { items.assign(n, T{}); };
-  list.describe = [&items, describe](FieldVisitor& v, std::size_t i) {
-    describe(v, items[i], kDefault);
-  };
-  list.base_size = base.size();
-  list.describe_base = [&base, describe](FieldVisitor& v, std::size_t i) {
-    T item = base[i];
-    describe(v, item, kDefault);
-  };
-  return list;
-}
+// A list whose items `describe` (visitor, item, default) describes.
+template <class T, class D>
+class ListOf final : public ListField {
+ public:
+  ListOf(std::vector<T>& items, const std::vector<T>& base, D describe)
+      : items_(items), base_(base), describe_(describe) {}
+
+  std::size_t size() const override { return items_.size(); }
+  std::size_t base_size() const override { return base_.size(); }
+  void Resize(std::size_t size) override { items_.assign(size, T{}); }
+  void Describe(FieldVisitor& v, std::size_t at) override { describe_(v, items_[at], Default()); }
+  void DescribeBase(FieldVisitor& v, std::size_t at) override {
+    T item = base_[at];
+    describe_(v, item, Default());
+  }
+
+ private:
+  static const T& Default() {
+    static const T kDefault{};
+    return kDefault;
+  }
+
+  std::vector<T>& items_;
+  const std::vector<T>& base_;
+  D describe_;
+};
 
 // In fields_model.cpp.
 void Describe(FieldVisitor& visitor, ModelSpec& model, const ModelSpec& base);

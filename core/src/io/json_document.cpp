@@ -9,6 +9,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "io/issues.h"
+#include "io/json_events.h"
 #include "io/json_writer.h"
 
 namespace servecast {
@@ -166,7 +167,7 @@ Result<Json> ParseJson(std::string_view text) {
     return Issue{"", Format("found {} bytes of text, allowed {}", text.size(), kMostBytes)};
   }
   Builder builder(text);
-  const bool ok = Json::sax_parse(text.begin(), text.end(), &builder);
+  const bool ok = ReadJsonEvents(text, builder);
   if (!builder.issues.empty()) return builder.Found();
   if (!ok) return Issue{"", "not JSON"};
   return std::move(builder.root);

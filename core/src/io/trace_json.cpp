@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "io/json_events.h"
 #include "io/trace_columns.h"
 #include "io/trace_lines.h"
 #include "servecast/scenario.h"
@@ -176,7 +177,7 @@ class JsonTrace final : public TraceFormat {
     full_ = false;
     gatherer_.Reset();
     const std::string_view line = lines_.line();
-    if (!Json::sax_parse(line.begin(), line.end(), &gatherer_) && !full_ && !stop_) {
+    if (!ReadJsonEvents(line, gatherer_) && !full_ && !stop_) {
       lines_.Add(gatherer_.bad_at,
                  Format("found {}, allowed a JSON object on one line", gatherer_.bad));
     }
@@ -184,7 +185,7 @@ class JsonTrace final : public TraceFormat {
   }
 
   void Text(std::string_view text) override {
-    if (!Json::sax_parse(text.begin(), text.end(), &gatherer_)) {
+    if (!ReadJsonEvents(text, gatherer_)) {
       if (full_ || stop_) return;
       const std::string_view before = text.substr(0, gatherer_.bad_at - 1);
       const std::size_t line_start = before.rfind('\n') + 1;  // npos + 1 is 0

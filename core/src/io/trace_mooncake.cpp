@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/text.h"
+#include "io/json_events.h"
 #include "io/trace_lines.h"
 
 namespace servecast {
@@ -37,7 +38,7 @@ class LineReader final : public nlohmann::json_sax<Json> {
                            Shown(line)));
       return false;
     }
-    if (!Json::sax_parse(line.begin(), line.end(), this)) return false;
+    if (!ReadJsonEvents(line, *this)) return false;
     for (const std::size_t member : {kTimestamp, kInput, kOutputLength}) {
       if (!seen_[member]) {
         Refuse(1, Format("found no {}, allowed an object with timestamp, input_length and "

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "io/json_events.h"
 #include "io/trace_columns.h"
 #include "io/trace_lines.h"
 #include "servecast/scenario.h"
@@ -23,7 +24,7 @@ constexpr std::int64_t kMostIdleLines = 2 * kMaxRequests;
 class EndsLater final : public nlohmann::json_sax<nlohmann::json> {
  public:
   explicit EndsLater(std::string_view line) : size_(line.size()) {
-    nlohmann::json::sax_parse(line.begin(), line.end(), this);
+    ReadJsonEvents(line, *this);
   }
   bool later = false;
 

@@ -32,12 +32,12 @@ class Collector final : public FieldVisitor {
     Note(s);
   }
   void Table(const FieldSpec& s, NumberTable&, const NumberTable&) override { Note(s); }
-  void Object(const FieldSpec&, const std::function<void(FieldVisitor&)>& fields) override {
+  void Object(const FieldSpec&, AddFields fields) override {
     fields(*this);
   }
   void List(const FieldSpec&, ListField&) override {}
   void When(std::string_view field, const Choices& values, bool,
-            const std::function<void(FieldVisitor&)>& fields) override {
+            AddFields fields) override {
     field_ = field;
     values_ = &values;
     fields(*this);
