@@ -1,5 +1,5 @@
 // The forms in which people keep their servers: manifests of operators, values of charts, configs,
-// logs and files that start containers. Each text in tests/import/texts/forms is ours, and the
+// logs and files that start containers. Each text in tests/import/forms is ours, and the
 // facts beside its name were read from it by hand.
 #include <chrono>
 #include <string>
@@ -22,7 +22,7 @@ struct Form {
 
 void ExpectForm(const Form& form) {
   SCOPED_TRACE(form.file);
-  const Imported imported = Import(ImportFile("texts/forms/" + form.file));
+  const Imported imported = Import(ImportFile("forms/" + form.file));
   ASSERT_FALSE(imported.document.empty()) << Listed(imported);
   EXPECT_EQ(imported.kinds[0], form.kind);
   EXPECT_TRUE(imported.issues.empty()) << Listed(imported);
@@ -413,7 +413,7 @@ TEST(ImportForms, AlternativesAndLoops_AskWhichIsMeant) {
               {{"/model/preset", "qwen3-32b"}, {"/cluster/pools", Json::array({Pool(1, 4)})}},
               {"Compose starts one profile at a time: profile large here, without small"},
               false});
-  const Imported fleet = Import(ImportFile("texts/forms/fleet.sh"));
+  const Imported fleet = Import(ImportFile("forms/fleet.sh"));
   EXPECT_TRUE(fleet.warnings.empty()) << Listed(fleet);
   EXPECT_EQ(JsonOf(fleet.document)["cluster"]["pools"][0]["replicas"], 2);
   EXPECT_EQ(JsonOf(fleet.document)["cluster"]["pools"].size(), 2u);
@@ -434,7 +434,7 @@ TEST(ImportForms, HostileForms_HaveAnAnswerInTime) {
   for (const char* name : {"llmisvc-pd.yaml", "stack-values.yaml", "dynamo-sglang-pd.yaml",
                            "ray-service.yaml", "storm-service.yaml", "keda.yaml", "vllm-start.log",
                            "bench-printed.txt", "vllm-config.yaml", "Dockerfile"}) {
-    const std::string text = ImportFile(std::string("texts/forms/") + name);
+    const std::string text = ImportFile(std::string("forms/") + name);
     for (std::size_t cut = 0; cut < text.size(); cut += 1 + text.size() / 12) {
       std::string changed = text;
       changed[cut] = static_cast<char>(cut * 41 + 3);
