@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -27,10 +28,13 @@ constexpr const char* kImportHelp =
     "  config.json and generation_config.json of Hugging Face   the model\n"
     "  vllm serve ..., python -m vllm.entrypoints.openai.api_server ..., docker run of vLLM,\n"
     "  Kubernetes, Compose or llm-d YAML that holds one         engine, parallelism, GPU\n"
+    "  KServe, Dynamo, Ray Serve, production-stack YAML         the same, a pool for each role\n"
+    "  HPA and KEDA objects beside one                          the scaler\n"
+    "  a log of vLLM or SGLang                                  its arguments\n"
     "  python -m sglang.launch_server ...                       the same\n"
     "  trtllm-serve ..., python3 -m dynamo.trtllm, their YAML   the same\n"
     "  blis run ..., python -m vidur.main ...                   all that these simulate\n"
-    "  vllm bench serve ..., and its result as JSON             the traffic\n"
+    "  vllm bench serve ..., guidellm, aiperf, their results    the traffic\n"
     "  Prometheus text of a vLLM server                         settings and traffic\n"
     "  nvidia-smi, nvidia-smi -L                                the GPUs\n"
     "\n"
@@ -42,7 +46,9 @@ constexpr const char* kImportHelp =
     "\n"
     "  --scenario FILE|PRESET  source of what no file says; default llama-3.1-8b-h100-chat\n"
     "\n"
-    "Exit 2 when nothing was understood, or the document is not valid yet.\n";
+    "Exit 2 when nothing was understood, or the document is not valid; 3 when it needs one more "
+    "answer,\n"
+    "a model or a GPU that the texts name and that is no preset.\n";
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
@@ -121,7 +127,11 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   if (imported.document.empty()) return PrintIssues(imported.issues);
   PrintNotes(imported);
   fmt::print("{}", imported.document);
-  return imported.issues.empty() ? 0 : 2;
+  // A model or a GPU that is no preset: the document waits for one more answer.
+  const bool asks = std::all_of(
+      imported.issues.begin(), imported.issues.end(),
+      [](const Issue& issue) { return issue.path == "/model" || issue.path == "/hardware"; });
+  return imported.issues.empty() ? 0 : asks ? 3 : 2;
 }
 
 }  // namespace servecast

@@ -492,9 +492,9 @@ TEST(Import, Benchmarks_AreTrafficAndWhatWasMeasured) {
 TEST(Import, TrafficThatIsNotAsItsTextHasIt_IsAWarning) {
   Expect({"bench-loop.sh",
           "vllm bench serve",
-          {{"/workload/arrivals", {{"process", "static"}}}, {"/workload/requests", 1000}},
-          {"warning --max-concurrency $USERS: the text does not say what that is; no limit here",
-           "warning --num-prompts $((USERS * 10)): the text does not say what that is"}});
+          {{"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 1}}},
+           {"/workload/requests", 10}},
+          {"warning USERS is 1 here, the first of 1, 4, 16 in a loop: which of these is meant?"}});
   const Imported capped =
       Import("vllm bench serve --request-rate 5 --max-concurrency 10 --random-input-len 100");
   EXPECT_TRUE(Says(capped,

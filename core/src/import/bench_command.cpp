@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "import/kinds.h"
+#include "import/names.h"
 #include "import/traffic.h"
 
 namespace servecast {
@@ -59,7 +60,7 @@ constexpr Option kBenchOptions[] = {
     {"result-filename", kText, {}, kNoTime},
     {"disable-tqdm", kFlag, {}, kNoTime},
     {"trust-remote-code", kFlag, {}, kNoTime},
-    {"metadata", kWords, {}, kNoTime},
+    {"metadata", kWords, {}, ""},
     {"temperature", kNumber, {}, ""},
     {"top-p", kNumber, {}, ""},
     {"top-k", kCount, {}, ""},
@@ -82,6 +83,17 @@ void TakeGoodput(const std::vector<std::string>& pairs, Draft& draft) {
   if (target.size() == 2) return;
   draft.Take("slo", Json::array({std::move(target)}), "--goodput");
   draft.Remark("--goodput says no share of the requests: here 99 % are to be within its limits");
+}
+
+// "gpu=l40s" of "--metadata vllm=0.23.0 gpu=l40s", which people write beside what they measured.
+void TakeMetadata(const GivenOption& given, Draft& draft) {
+  bool gpu = false;
+  for (const std::string& pair : given.all) {
+    if (pair.find("gpu=") != 0 || HardwarePresetOf(pair.substr(4)).empty()) continue;
+    draft.TakeGpu(pair.substr(4), "--metadata");
+    gpu = true;
+  }
+  if (!gpu) draft.Ignore(given.Words(), kNoTime);
 }
 
 void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
@@ -152,6 +164,7 @@ void Read(GivenOptions given, Draft& draft) {
   draft.Assume("workload.requests", 1000, "vllm bench serve's default");
   TakeArrivals(traffic, "vllm bench serve", draft);
   TakeLengthsOf(given, draft);
+  if (const GivenOption* metadata = given.Find("metadata")) TakeMetadata(*metadata, draft);
   if (const GivenOption* goodput = given.Find("goodput")) TakeGoodput(goodput->all, draft);
 }
 

@@ -1,5 +1,7 @@
 // A result of vllm bench serve --save-result: the traffic that was sent. What it measured is named,
 // to stand beside a forecast.
+#include "import/bench_result.h"
+
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
@@ -95,28 +97,48 @@ void RemarkMeasured(const Json& json, Draft& draft) {
 
 }  // namespace
 
-void ReadBenchResult(const ImportSource& source, Draft& draft) {
-  if (source.json == nullptr || !source.json->is_object()) return;
-  const Json& json = *source.json;
-  const bool result = json.contains("request_throughput") || json.contains("mean_ttft_ms") ||
-                      json.contains("total_input_tokens");
-  if (!result) return;
-  draft.Found("a result of vllm bench serve");
+void ReadBenchFigures(const Json& json, std::string_view what, bool traffic, Draft& draft) {
+  draft.Found(std::string(what));
   const double completed = NumberOf(json, "completed").value_or(0);
   const double asked = NumberOf(json, "num_prompts").value_or(completed);
   if (const std::string model = TextIn(json, "model_id"); !model.empty())
     draft.TakeModelName(model, "model_id");
-  if (asked >= 1 && asked <= 5e6) {
-    draft.Take("workload.requests", NumberJson(std::max(asked, 1.0)), "num_prompts");
-  }
   if (const auto failed = NumberOf(json, "failed"); failed && *failed > 0) {
     draft.Remark(
         Format("{} requests failed and are left out of what was measured", NumberText(*failed)));
   }
+  RemarkMeasured(json, draft);
+  if (!traffic) return;
+  if (asked >= 1 && asked <= 5e6) {
+    draft.Take("workload.requests", NumberJson(std::max(asked, 1.0)), "num_prompts");
+  }
   TakeResultLengths(json, completed, draft);
   TakeResultArrivals(json, completed, draft);
   TakeSampling({}, "vllm bench serve", draft);
-  RemarkMeasured(json, draft);
+}
+
+void ReadBenchResult(const ImportSource& source, Draft& draft) {
+  if (source.json == nullptr || !source.json->is_object()) return;
+  const Json& json = *source.json;
+  const auto number = [&json](const char* key) {
+    const auto at = json.find(key);
+    return at != json.end() && at->is_number();
+  };
+  const bool result =
+      number("request_throughput") || number("mean_ttft_ms") || number("total_input_tokens");
+  if (!result) return;
+  // SGLang's has the latency of whole requests by another name.
+  Json figures = json;
+  bool sglang = false;
+  for (const char* which : {"mean", "median", "p99"}) {
+    const std::string key = Format("{}_e2e_latency_ms", which);
+    if (!number(key.c_str())) continue;
+    figures[Format("{}_e2el_ms", which)] = json[key];
+    sglang = true;
+  }
+  ReadBenchFigures(figures,
+                   sglang ? "a result of sglang.bench_serving" : "a result of vllm bench serve",
+                   true, draft);
 }
 
 }  // namespace servecast

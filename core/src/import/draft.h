@@ -81,6 +81,10 @@ class Draft {
   // nullptr: no text said it.
   const nlohmann::json* Find(std::string_view path) const;
   void Drop(std::string_view path);
+  // Whether other servers say the same of all members.
+  bool SaysTheSame(const Draft& other) const {
+    return said_ == other.said_ && model_name_ == other.model_name_;
+  }
 
   Imported Finish(std::string_view base) &&;
 
@@ -95,6 +99,7 @@ class Draft {
   void SettleVllm(const std::string& path, const std::string& gpu, double memory_gib);
   void SettleSglang(const std::string& path, const std::string& gpu, double memory_gib);
   void SettleGpuCount();
+  void SettleScaling();
   bool HasExperts();
   void SettleKvCache();
   void SettleUnread();

@@ -117,9 +117,9 @@ void Draft::SettleModel() {
     }
   } else if (!model_name_.empty()) {
     const std::string nearest = NearestModel(model_name_);
-    Remark(Format("no preset is the model {}{}: its config.json, given beside, says what it is",
-                  ShownText(model_name_, kShown),
-                  nearest.empty() ? "" : "; the nearest is " + nearest));
+    Warn(Format("no preset is the model {}{}: its config.json, given beside, says what it is",
+                ShownText(model_name_, kShown),
+                nearest.empty() ? "" : "; the nearest is " + nearest));
     said_.erase("model");
     return;
   }
@@ -219,10 +219,20 @@ void Draft::SettlePools() {
     }
   }
   // Prefill and decode come together; one of them alone serves whole requests.
-  bool prefill = false, decode = false;
+  bool prefill = false, decode = false, whole = false;
   for (const Json& pool : pools) {
-    prefill |= pool.value("role", "") == "prefill";
-    decode |= pool.value("role", "") == "decode";
+    const std::string role = pool.value("role", "");
+    prefill |= role == "prefill";
+    decode |= role == "decode";
+    whole |= role.empty();
+  }
+  // Dynamo's workers of vLLM say it of prefill alone.
+  if (prefill && whole && !decode) {
+    decode = true;
+    for (Json& pool : pools) {
+      if (pool.value("role", "").empty()) pool["role"] = "decode";
+    }
+    Remark("beside a pool of role prefill the others are taken as decode");
   }
   for (Json& pool : pools) {
     if (prefill == decode || !pool.contains("role")) continue;
@@ -288,6 +298,29 @@ void Draft::SettleUnread() {
   }
 }
 
+// A scaler is of one pool, whose replicas begin within its limits.
+void Draft::SettleScaling() {
+  if (Find("cluster.scaling") == nullptr) return;
+  Json& pools = said_["cluster"]["pools"];
+  if (!pools.is_array() || pools.empty()) pools = Json::array({Json::object()});
+  if (pools.size() > 1) {
+    said_["cluster"].erase("scaling");
+    return Warn(
+        Format("the scaler is left out: {} pools that scale apart are not modelled", pools.size()));
+  }
+  const auto limit = [this](const char* name, std::int64_t otherwise) {
+    const Json* member = Find(Format("cluster.scaling.{}", name));
+    return member != nullptr && member->is_number_integer() ? member->get<std::int64_t>()
+                                                            : otherwise;
+  };
+  const std::int64_t least = limit("min_replicas", 1), most = limit("max_replicas", 8);
+  const std::int64_t first = pools[0].value("replicas", std::int64_t{1});
+  if (least > most || (first >= least && first <= most)) return;
+  pools[0]["replicas"] = std::clamp(first, least, most);
+  Remark(Format("{} replicas to begin with are {} here, by the limits of the scaler", first,
+                std::clamp(first, least, most)));
+}
+
 void Draft::NameUnread(const Json& resolved) {
   for (const UnreadValue& unread : unread_) {
     const Json* member = unread.path.empty() ? nullptr : MemberAt(resolved, unread.path);
@@ -303,7 +336,7 @@ void Draft::Settle(const Json& base) {
   SettleModel();
   SettleLinks();
   if (!unknown_gpu_.empty()) {
-    Remark(
+    Warn(
         Format("no preset is the GPU {}: allowed are the GPUs of servecast catalog", unknown_gpu_));
     said_.erase("hardware");
   }
@@ -319,6 +352,7 @@ void Draft::Settle(const Json& base) {
   SettleUnread();
   SettlePools();
   SettleGpuCount();
+  SettleScaling();
 }
 
 namespace {
@@ -466,6 +500,15 @@ Imported Draft::Finish(std::string_view base) && {
   out_.document = DocumentText(document);
   const Result<Scenario> scenario = ParseScenario(out_.document);
   if (!scenario.ok()) out_.issues = scenario.issues();
+  // What follows from a model or a GPU that is not there is no fault of the texts.
+  const bool asks = (!model_name_.empty() && !said_.contains("model")) || !unknown_gpu_.empty();
+  const auto is_asked = [](const Issue& issue) {
+    return issue.path == "/model" || issue.path == "/hardware";
+  };
+  if (asks && std::any_of(out_.issues.begin(), out_.issues.end(), is_asked)) {
+    const auto end = std::stable_partition(out_.issues.begin(), out_.issues.end(), is_asked);
+    out_.issues.erase(end, out_.issues.end());
+  }
   const Result<Json> resolved =
       ParseJson(scenario.ok() ? scenario.value().resolved_text : out_.document);
   NameUnread(resolved.ok() ? resolved.value() : document);

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/text.h"
 #include "import/kinds.h"
 #include "import/yaml.h"
@@ -27,8 +28,11 @@ bool Has(std::string_view text, std::string_view part) {
 
 // Manifests name these, and little else that is text does.
 bool MayBeManifest(std::string_view text) {
-  return Has(text, "kind:") || Has(text, "modelArtifacts:") || Has(text, "image:") ||
-         MayBeTrtllmYaml(text);
+  for (const std::string_view name : {"kind:", "modelArtifacts:", "image:", "servingEngineSpec:",
+                                      "model_loading_config:", "llm_configs:", "stages:"}) {
+    if (Has(text, name)) return true;
+  }
+  return MayBeTrtllmYaml(text) || MayBeVllmConfig(text);
 }
 
 // Python writes numbers that JSON has not: outside of texts they are "inf", "-inf" and null.
@@ -95,12 +99,33 @@ std::string Called(const ImportText& text, std::size_t count) {
   return count > 1 && text.name == "-" ? "stdin" : count > 1 ? text.name : "";
 }
 
+// What a text is that is read elsewhere, or not at all, and what to do with it; "": nothing known.
+std::string SeenIn(std::string_view text) {
+  const std::string_view line = text.substr(0, std::min(text.find('\n'), std::size_t{2000}));
+  const bool lengths = Has(line, "input_length") || Has(line, "ContextTokens") ||
+                       Has(line, "Request tokens") || Has(line, "num_prefill_tokens");
+  if (lengths) {
+    return "found a trace of requests: servecast run SCENARIO --trace FILE runs it, servecast "
+           "fit-trace FILE makes a workload of it";
+  }
+  const std::size_t kind = text.find("\nkind:");
+  const bool first = text.substr(0, 5) == "kind:";
+  if (!first && kind == std::string_view::npos) return "";
+  std::string_view rest = text.substr(first ? 5 : kind + 6);
+  rest = Stripped(rest.substr(0, std::min(rest.find('\n'), std::size_t{80})));
+  return Format(
+      "found a {} in which no server is understood: paste the command of its container, "
+      "or its options",
+      ShownText(rest, 40));
+}
+
 // Why nothing was found in it.
 Issue NothingIn(const ImportText& text, const Issues& problems) {
   if (!problems.empty())
     return {text.name,
             problems[0].path + (problems[0].path.empty() ? "" : ": ") + problems[0].message};
   if (Stripped(text.text).empty()) return {text.name, "found nothing but white space"};
+  if (const std::string kind = SeenIn(text.text); !kind.empty()) return {text.name, kind};
   return {
       text.name,
       "found nothing that can be imported; allowed are a config.json of Hugging Face, a command of "
@@ -109,8 +134,48 @@ Issue NothingIn(const ImportText& text, const Issues& problems) {
       "llm-d YAML, a result of vllm bench serve, Prometheus text of vLLM, and nvidia-smi"};
 }
 
+// Of a loop the first round counts, and the others are named: which one is meant, nobody says.
+void UnrollLoops(std::string_view text, std::vector<CommandWords>& commands, Draft& draft) {
+  Variables first;
+  for (const auto& [name, values] : LoopsIn(commands)) {
+    const auto uses = [name = "$" + name, braced = "${" + name](const CommandWords& words) {
+      const bool runs = std::any_of(words.begin(), words.end(), [](const std::string& word) {
+        return word == "serve" || Has(word, "bench") || Has(word, "launch_server");
+      });
+      return runs && std::any_of(words.begin(), words.end(), [&](const std::string& word) {
+               return Has(word, name) || Has(word, braced);
+             });
+    };
+    if (std::none_of(commands.begin(), commands.end(), uses)) continue;
+    first[name] = values[0];
+    if (values.size() == 1) continue;
+    std::string list;
+    for (std::size_t i = 0; i < std::min<std::size_t>(values.size(), 12); ++i) {
+      list += (i > 0 ? ", " : "") + ShownText(values[i], 20);
+    }
+    draft.Warn(Format("{} is {} here, the first of {}{} in a loop: which of these is meant?",
+                      ShownText(name, 40), ShownText(values[0], 20), list,
+                      values.size() > 12 ? ", ..." : ""));
+  }
+  if (!first.empty()) commands = CommandsIn(text, first);
+}
+
+// Of results that a benchmark has appended to a file, a line each, the last counts.
+bool TakeLastLine(std::string_view text, Json& json, Draft& draft) {
+  const std::vector<std::string_view> lines = LinesIn(text);
+  if (lines.size() < 2 || lines.size() > 10'000 || lines.back().size() > 1'000'000) return false;
+  Result<Json> last = ParseJson(WithoutInfinity(lines.back()));
+  const bool result =
+      last.ok() && last.value().is_object() &&
+      (last.value().contains("request_throughput") || last.value().contains("total_input_tokens"));
+  if (!result) return false;
+  json = std::move(last.value());
+  draft.Warn(Format("{} results, a line each: the last counts here", lines.size()));
+  return true;
+}
+
 // The text in its forms. Issues: why it is neither JSON nor YAML though it looks like it.
-Issues ReadForms(std::string_view text, Json& json, ImportSource& source) {
+Issues ReadForms(std::string_view text, Json& json, ImportSource& source, Draft& draft) {
   const std::string_view start = Stripped(text.substr(0, 4096));
   if (!start.empty() && (start[0] == '{' || start[0] == '[')) {
     Result<Json> read = ParseJson(text);
@@ -124,9 +189,16 @@ Issues ReadForms(std::string_view text, Json& json, ImportSource& source) {
       if (json.is_object() && json.contains("kind")) source.manifests.push_back(json);
       return {};
     }
-    if (start.substr(0, 2) != "{{") return read.issues();
+    if (TakeLastLine(text, json, draft)) {
+      source.json = &json;
+      return {};
+    }
+    // "[Service]" begins a unit of systemd.
+    const bool section = start.size() > 1 && start[0] == '[' && start[1] >= 'A' && start[1] <= 'Z';
+    if (start.substr(0, 2) != "{{" && !section) return read.issues();
   }
   source.commands = CommandsIn(text);
+  UnrollLoops(text, source.commands, draft);
   if (!MayBeManifest(text)) return {};
   Result<std::vector<Json>> documents = ParseYaml(text);
   if (!documents.ok()) return documents.issues();
@@ -160,7 +232,7 @@ Imported Import(const std::vector<ImportText>& texts, std::string_view base) {
     if (source.text.find('\0') != std::string_view::npos) {
       draft.Warn("found a byte of 0 in the text: what stands behind it is read as another command");
     }
-    const Issues problems = ReadForms(source.text, json, source);
+    const Issues problems = ReadForms(source.text, json, source, draft);
     for (const ImportReader read : ImportReaders()) read(source, draft);
     if (draft.kinds() == before) {
       Issues refused = draft.TakeRefusals();

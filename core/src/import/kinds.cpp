@@ -1,6 +1,11 @@
 // The kinds of text that can be imported; see kinds.h.
 #include "import/kinds.h"
 
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "import/json_members.h"
+
 namespace servecast {
 
 std::span<const ImportReader> ImportReaders() {
@@ -14,13 +19,31 @@ std::span<const ImportReader> ImportReaders() {
       ReadTrtllmCommand,  //
       ReadManifest,       //
       ReadLlmdValues,     //
-      ReadBlisCommand,    //
-      ReadVidurCommand,   //
-      ReadBenchCommand,   //
-      ReadBenchResult,    //
-      ReadPrometheus,
+      ReadKserve,           ReadProductionStack, ReadDynamo,     ReadKaito,
+      ReadRayServe,         ReadVllmConfig,      ReadUnitFile,   ReadVllmLog,
+      ReadBlisCommand,   //
+      ReadVidurCommand,  //
+      ReadBenchCommand,  //
+      ReadBenchPrograms,
+      ReadBenchResult,  //
+      ReadBenchReports,     ReadBenchPrinted,    ReadPrometheus, ReadScalers,
   };
   return kReaders;
+}
+
+bool IsOtherManifest(const nlohmann::json& document) {
+  static constexpr std::string_view kKinds[] = {"LLMInferenceService",
+                                                "LLMInferenceServiceConfig",
+                                                "InferenceService",
+                                                "VLLMRuntime",
+                                                "DynamoGraphDeployment",
+                                                "DynamoComponentDeployment",
+                                                "RayService",
+                                                "HorizontalPodAutoscaler",
+                                                "ScaledObject",
+                                                "Workspace"};
+  const std::string kind = TextIn(document, "kind");
+  return std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
 }
 
 }  // namespace servecast

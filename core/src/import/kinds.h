@@ -32,9 +32,21 @@ void ReadSglangCommand(const ImportSource&, Draft&);
 void ReadTrtllmCommand(const ImportSource&, Draft&);
 void ReadManifest(const ImportSource&, Draft&);
 void ReadLlmdValues(const ImportSource&, Draft&);
+void ReadKserve(const ImportSource&, Draft&);
+void ReadProductionStack(const ImportSource&, Draft&);
+void ReadDynamo(const ImportSource&, Draft&);
+void ReadKaito(const ImportSource&, Draft&);
+void ReadRayServe(const ImportSource&, Draft&);
+void ReadVllmConfig(const ImportSource&, Draft&);
+void ReadScalers(const ImportSource&, Draft&);
+void ReadUnitFile(const ImportSource&, Draft&);
+void ReadVllmLog(const ImportSource&, Draft&);
+void ReadBenchPrinted(const ImportSource&, Draft&);
 void ReadBlisCommand(const ImportSource&, Draft&);
 void ReadVidurCommand(const ImportSource&, Draft&);
 void ReadBenchCommand(const ImportSource&, Draft&);
+void ReadBenchPrograms(const ImportSource&, Draft&);
+void ReadBenchReports(const ImportSource&, Draft&);
 void ReadBenchResult(const ImportSource&, Draft&);
 void ReadPrometheus(const ImportSource&, Draft&);
 void ReadNvidiaSmi(const ImportSource&, Draft&);
@@ -44,6 +56,15 @@ void ReadNvidiaSmi(const ImportSource&, Draft&);
 bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& draft);
 bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& draft);
 bool ReadTrtllmLaunch(const CommandWords& words, ServerContext context, Draft& draft);
+
+// What KEDA's ScaledObject, or values of a chart in its form, says of the replicas.
+void TakeScaledObject(const nlohmann::json& spec, Draft& draft);
+
+// Whether a manifest is of a kind that has a reader of its own, by its "kind".
+bool IsOtherManifest(const nlohmann::json& document);
+
+// Whether a text looks like the file of `vllm serve --config`: options of vLLM by their names.
+bool MayBeVllmConfig(std::string_view text);
 
 // Whether a text looks like the YAML of TensorRT-LLM's LLM API, and not like a script with one.
 bool MayBeTrtllmYaml(std::string_view text);
@@ -63,14 +84,12 @@ std::span<const Option> VidurOptions();
 // Words behind "vllm serve" or "-m vllm.entrypoints.openai.api_server"; nullopt: none of these.
 std::optional<CommandWords> VllmArguments(const CommandWords& words);
 
-// What a pod says of its machine: labels of nodes, by selector or affinity.
-void TakeSelectors(const nlohmann::json& pod, Draft& draft);
-
 // Of "docker run ... IMAGE ARGUMENT ...": no image where it is no such command.
 struct Contained {
   std::string_view image;
   std::size_t arguments = 0;  // the first of them
   std::int64_t gpus = 0;      // of --gpus; 0: all, or not said
+  std::string_view entrypoint, port;
 };
 Contained ContainedIn(const CommandWords& words);
 

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "import/json_members.h"
 #include "import/kinds.h"
+#include "import/pod.h"
 
 namespace servecast {
 namespace {

@@ -1,5 +1,5 @@
-// Kubernetes manifests (Deployment, StatefulSet, Pod, LeaderWorkerSet, KServe's InferenceService)
-// and Compose files that hold a server: a pool each.
+// Kubernetes manifests (Deployment, StatefulSet, Pod, LeaderWorkerSet, sets of roles) and Compose
+// files that hold a server: a pool each.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -8,88 +8,16 @@
 #include "base/text.h"
 #include "import/json_members.h"
 #include "import/kinds.h"
-#include "import/names.h"
+#include "import/pod.h"
 
 namespace servecast {
 namespace {
 
 using Json = nlohmann::json;
 
-// Machines of clouds by the names of their types, and the GPUs in them: AWS, Google and Azure's
-// pages of GPU instances.
-constexpr std::pair<std::string_view, std::string_view> kInstances[] = {
-    {"p6-b300", "B300"},
-    {"p6-b200", "B200"},
-    {"p5en.", "H200"},
-    {"p5e.", "H200"},
-    {"p5.", "H100 SXM"},
-    {"p4de.", "A100 SXM 80GB"},
-    {"p4d.", "A100 SXM 40GB"},
-    {"p6e-gb200", "GB200"},
-    {"g6e.", "L40S"},
-    {"g6.", "L4"},
-    {"g5.", "A10G"},
-    {"a4x-highgpu", "GB200"},
-    {"a4-highgpu", "B200"},
-    {"g4-standard", "RTX PRO 6000"},
-    {"a3-ultragpu", "H200"},
-    {"a3-", "H100 SXM"},
-    {"a2-ultragpu", "A100 SXM 80GB"},
-    {"a2-highgpu", "A100 SXM 40GB"},
-    {"g2-standard", "L4"},
-    {"Standard_ND96isr_H200", "H200"},
-    {"Standard_ND96isr_H100", "H100 SXM"},
-    {"Standard_ND96amsr_A100", "A100 SXM 80GB"},
-    {"Standard_ND96asr_A100", "A100 SXM 40GB"},
-    {"Standard_ND96isr_MI300X", "MI300X"},
-    {"Standard_NC40ads_H100", "H100 NVL"},
-    {"Standard_NC80adis_H100", "H100 NVL"},
-    {"Standard_NC24ads_A100", "A100 PCIe 80GB"},
-    {"Standard_NC48ads_A100", "A100 PCIe 80GB"},
-    {"Standard_NC96ads_A100", "A100 PCIe 80GB"},
-};
-
-std::string_view GpuOfInstance(std::string_view type) {
-  if (type.substr(0, 3) == "ml.") type.remove_prefix(3);  // SageMaker's
-  for (const auto& [begin, gpu] : kInstances) {
-    if (type.substr(0, begin.size()) == begin) return gpu;
-  }
-  return "";
-}
-
-bool IsInstance(std::string_view key) {
-  return key == "node.kubernetes.io/instance-type" || key == "beta.kubernetes.io/instance-type";
-}
-
-// A label of nodes that says which machine or GPU they have. One that says it in a way that is not
-// known here is named: no other GPU takes its place in silence.
-void TakeLabel(const std::string& key, const std::string& value, Draft& draft) {
-  static constexpr std::string_view kGpus[] = {"nvidia.com/gpu.product",
-                                               "cloud.google.com/gke-accelerator",
-                                               "cloud.google.com/gke-tpu-accelerator",
-                                               "gpu.nvidia.com/model",
-                                               "gpu.nvidia.com/class",
-                                               "nvidia.com/gpu.family",
-                                               "amd.com/gpu.product-name",
-                                               "beta.amd.com/gpu.product-name",
-                                               "karpenter.k8s.aws/instance-gpu-name",
-                                               "eks.amazonaws.com/instance-gpu-name"};
-  std::string name = value;
-  std::replace(name.begin(), name.end(), '_', '-');
-  if (IsInstance(key)) {
-    const std::string_view gpu = GpuOfInstance(value);
-    draft.TakeGpu(gpu.empty() ? std::string_view(value) : gpu, key + " " + ShownText(value));
-  } else if (std::find(std::begin(kGpus), std::end(kGpus), key) != std::end(kGpus)) {
-    // Google's names of cards leave SXM out: nvidia-h100-80gb. Its nvidia-tesla-a100 has 40 GB; the
-    // other is nvidia-a100-80gb.
-    const bool google = key == "cloud.google.com/gke-accelerator" && name == "nvidia-tesla-a100";
-    draft.TakeGpu(google ? "A100 SXM 40GB" : name, google ? key + " " + value : key);
-  } else if (key.find("gpu") != std::string::npos || key.find("accelerator") != std::string::npos) {
-    if (!HardwarePresetOf(name).empty()) return draft.TakeGpu(name, key);
-    const bool of_gpus = key.find("present") != std::string::npos ||
-                         key.find("count") != std::string::npos || value == "true";
-    if (!of_gpus) draft.Ignore(key + " " + value, "is no label of GPUs that is known here");
-  }
+std::string MetadataNameOf(const Json& document) {
+  const Json* metadata = ObjectIn(document, "metadata");
+  return metadata == nullptr ? "" : TextIn(*metadata, "name");
 }
 
 // "prefill" and "decode", by labels or the name.
@@ -101,95 +29,7 @@ std::string RoleOf(const Json& document) {
     const std::string role = TextIn(*each, "llm-d.ai/role");
     if (role == "prefill" || role == "decode") return role;
   }
-  const Json* metadata = ObjectIn(document, "metadata");
-  const std::string name = metadata == nullptr ? "" : TextIn(*metadata, "name");
-  if (name.find("prefill") != std::string::npos) return "prefill";
-  return name.find("decode") != std::string::npos ? "decode" : "";
-}
-
-// The first pod below: an object with a list of containers.
-const Json* PodIn(const Json& node, std::size_t depth = 0) {
-  if (depth > 8 || !node.is_object()) return nullptr;
-  if (!ListIn(node, "containers").empty()) return &node;
-  if (depth > 0 && ObjectIn(node, "model") != nullptr &&
-      !ListIn(*ObjectIn(node, "model"), "args").empty()) {
-    return ObjectIn(node, "model");  // KServe's predictor
-  }
-  for (const auto& [key, member] : node.items()) {
-    if (const Json* pod = PodIn(member, depth + 1); pod != nullptr) return pod;
-  }
-  return nullptr;
-}
-
-bool ReadWords(const CommandWords& words, ServerContext context, Draft& draft) {
-  return ReadSglangLaunch(words, context, draft) || ReadTrtllmLaunch(words, context, draft) ||
-         ReadVllmLaunch(words, context, draft);
-}
-
-// GPUs of somebody else, or parts of one, as a container asks for them.
-void TakeResources(const Json& container, Draft& draft) {
-  const Json* resources = ObjectIn(container, "resources");
-  if (resources == nullptr) return;
-  for (const char* which : {"requests", "limits"}) {
-    const Json* list = ObjectIn(*resources, which);
-    if (list == nullptr) continue;
-    for (const auto& [name, count] : list->items()) {
-      const std::size_t slash = name.find('/');
-      const bool device = slash != std::string::npos &&
-                          name.find("ephemeral") == std::string::npos &&
-                          name.find("rdma") == std::string::npos &&
-                          name.find("hugepages") == std::string::npos && TextOf(count) != "0";
-      const std::string_view of = std::string_view(name).substr(std::min(slash + 1, name.size()));
-      const bool gpu = of.find("gpu") == 0 || of.find("tpu") == 0 || of.find("mig-") == 0 ||
-                       of.find("gaudi") == 0 || of.find("neuron") == 0 || of.find("npu") == 0 ||
-                       of.find("xe") == 0 || of.find("i915") == 0 || of.find("Ascend") == 0;
-      if (device && gpu && name.find("nvidia.com/gpu") != 0) draft.TakeGpu(name, "resources");
-    }
-  }
-}
-
-bool ReadServer(const Json& container, const Variables& around, ServerContext context,
-                Draft& draft) {
-  Variables environment = EnvironmentIn(container);
-  environment.insert(around.begin(), around.end());
-  context.environment = &environment;
-  CommandWords words = WordsIn(container, "command", environment);
-  const CommandWords arguments = WordsIn(container, "args", environment);
-  const bool own_command = !words.empty();
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  const std::string image = TextIn(container, "image");
-  context.version = VersionOfImage(image);
-  context.image = image;
-  if (const Json* resources = ObjectIn(container, "resources"); resources != nullptr) {
-    for (const char* which : {"requests", "limits"}) {
-      const Json* list = ObjectIn(*resources, which);
-      const auto gpus =
-          list == nullptr ? std::nullopt : ParseCount(TextIn(*list, "nvidia.com/gpu"));
-      if (gpus) context.gpus = *gpus;
-    }
-  }
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i].size() < 2 || words[i][0] != '-' || words[i].back() != 'c') continue;
-    const std::vector<CommandWords> commands = CommandsIn(words[i + 1], environment);
-    for (auto& [name, value] : AssignedIn(words[i + 1])) environment[name] = value;
-    if (ReadLaunches(commands, context, draft, ReadWords)) return true;
-  }
-  if (ReadWords(words, context, draft)) return true;
-  // The image's entry point is the server.
-  const bool server =
-      image.find("vllm") != std::string::npos && image.find("sglang") == std::string::npos;
-  if (!server || own_command || words.empty()) return false;
-  ReadVllmServer(words, context, draft);
-  return true;
-}
-
-// A container's command and arguments as one command, as its image would start it, in an
-// environment with what stands around it.
-bool ReadContainer(const Json& container, const Variables& around, const ServerContext& context,
-                   Draft& draft) {
-  if (!ReadServer(container, around, context, draft)) return false;
-  TakeResources(container, draft);
-  return true;
+  return RoleInName(MetadataNameOf(document));
 }
 
 // What LeaderWorkerSet sets in its pods, as the leader sees it.
@@ -200,25 +40,76 @@ Variables GroupOf(const Json& spec) {
   return {{"LWS_GROUP_SIZE", size}, {"LWS_WORKER_INDEX", "0"}};
 }
 
-void ReadDocument(const Json& document, Draft& draft) {
+std::int64_t GroupSizeOf(const Json& spec) {
+  const Json* group = ObjectIn(spec, "leaderWorkerTemplate");
+  const std::string size = group == nullptr ? "" : TextIn(*group, "size");
+  return std::clamp<std::int64_t>(ParseCount(size).value_or(1), 1, 1024);
+}
+
+std::optional<std::int64_t> CountIn(const Json& of, const char* key) {
+  const auto count = ParseCount(TextIn(of, key));
+  return count ? std::optional(std::min<std::int64_t>(*count, 1024)) : std::nullopt;
+}
+
+// Roles side by side: DisaggregatedSet, AIBrix's RoleSet and StormService, RoleBasedGroup and
+// Kthena's ModelServing.
+const Json& RolesIn(const Json& spec) {
+  for (const Json* each : {ObjectAt(spec, {"template", "spec"}), ObjectIn(spec, "template")}) {
+    if (each != nullptr && !ListIn(*each, "roles").empty()) return ListIn(*each, "roles");
+  }
+  return ListIn(spec, "roles");
+}
+
+// Whether there were any roles.
+bool ReadRoles(const Json& spec, const std::string& from, const Variables& files, Draft& draft) {
+  const Json& roles = RolesIn(spec);
+  if (roles.empty()) return false;
+  const std::int64_t sets =
+      CountIn(spec, "slices").value_or(1) * CountIn(spec, "replicas").value_or(1);
+  bool any = false;
+  for (const Json& role : roles) {
+    const Json* pod = PodIn(role);
+    if (pod == nullptr) continue;
+    const Json* inner = ObjectIn(role, "spec");
+    PodContext context;
+    context.server.files = &files;
+    context.server.from = from + ", role " + ShownText(TextIn(role, "name"), 40);
+    context.server.role = RoleInName(TextIn(role, "name"));
+    auto replicas = CountIn(role, "replicas");
+    if (!replicas && inner != nullptr) replicas = CountIn(*inner, "replicas");
+    context.server.replicas = sets * replicas.value_or(1);
+    const Json& group = inner != nullptr ? *inner : role;
+    context.environment = GroupOf(group);
+    context.nodes = std::max(GroupSizeOf(group), CountIn(role, "podGroupSize").value_or(1));
+    any = ReadPod(*pod, context, draft) || any;
+  }
+  if (any && sets > 1) {
+    draft.Remark(Format("{}: {} sets of its roles, so each role has that many times its replicas",
+                        from, sets));
+  }
+  return any;
+}
+
+void ReadDocument(const Json& document, const Variables& files, Draft& draft) {
   if (!document.is_object()) return;
-  for (const Json& item : ListIn(document, "items")) ReadDocument(item, draft);
+  for (const Json& item : ListIn(document, "items")) ReadDocument(item, files, draft);
   const std::string kind = TextIn(document, "kind");
-  if (kind.empty()) return;
+  if (kind.empty() || IsOtherManifest(document)) return;
+  const std::string from = Format("a manifest ({})", ShownText(kind, 40));
+  const Json* spec = ObjectIn(document, "spec");
+  if (spec != nullptr && ReadRoles(*spec, from, files, draft)) return;
   const Json* pod = PodIn(document);
   if (pod == nullptr) return;
-  ServerContext context;
-  context.from = Format("a manifest ({})", ShownText(kind, 40));
-  context.role = RoleOf(document);
-  const Json* spec = ObjectIn(document, "spec");
-  if (spec != nullptr) context.replicas = ParseCount(TextIn(*spec, "replicas")).value_or(1);
-  const Variables around = spec == nullptr ? Variables() : GroupOf(*spec);
-  bool found = false;
-  for (const Json& container : ListIn(*pod, "containers")) {
-    found = ReadContainer(container, around, context, draft) || found;
+  PodContext context;
+  context.server.files = &files;
+  context.server.from = from;
+  context.server.role = RoleOf(document);
+  if (spec != nullptr) {
+    context.server.replicas = CountIn(*spec, "replicas").value_or(1);
+    context.environment = GroupOf(*spec);
+    context.nodes = GroupSizeOf(*spec);
   }
-  if (ListIn(*pod, "containers").empty()) found = ReadContainer(*pod, around, context, draft);
-  if (found) TakeSelectors(*pod, draft);
+  ReadPod(*pod, context, draft);
 }
 
 // A Compose service's environment, which is a list of NAME=value or an object, as Kubernetes has
@@ -239,52 +130,68 @@ Json EnvironmentOf(const Json& service) {
   return list;
 }
 
+// Of services with profiles one profile is started at a time: which are, when nobody says.
+struct ComposeProfile {
+  bool any = false;   // some services have profiles
+  std::string taken;  // "": those without
+};
+ComposeProfile ProfileOf(const Json& services) {
+  ComposeProfile profile;
+  bool without = false;
+  for (const auto& [name, service] : services.items()) {
+    if (!service.is_object() || TextIn(service, "image").find("llm") == std::string::npos) continue;
+    const Json& list = ListIn(service, "profiles");
+    without |= list.empty();
+    if (!list.empty() && profile.taken.empty()) profile.taken = TextOf(list[0]);
+    profile.any |= !list.empty();
+  }
+  if (without) profile.taken.clear();
+  return profile;
+}
+
+bool IsOfProfile(const Json& service, const ComposeProfile& profile) {
+  const Json& list = ListIn(service, "profiles");
+  if (list.empty() || !profile.any) return true;
+  return !profile.taken.empty() && std::find(list.begin(), list.end(), profile.taken) != list.end();
+}
+
 // Compose: services with an image and a command.
 void ReadServices(const Json& document, Draft& draft) {
   const Json* services = ObjectIn(document, "services");
   if (services == nullptr) return;
+  const ComposeProfile profile = ProfileOf(*services);
+  std::string others;
   for (const auto& [name, service] : services->items()) {
     if (!service.is_object()) continue;
+    if (!IsOfProfile(service, profile)) {
+      if (others.size() < 200) others += (others.empty() ? "" : ", ") + ShownText(name, 40);
+      continue;
+    }
     Json container = {{"image", TextIn(service, "image")}, {"args", Json::array()}};
     for (const char* part : {"entrypoint", "command"}) {
       for (const std::string& word : WordsIn(service, part)) container["args"].push_back(word);
     }
     container["env"] = EnvironmentOf(service);
-    ServerContext context;
-    context.from = Format("a Compose service ({})", ShownText(name, 40));
+    PodContext context;
+    context.server.from = Format("a Compose service ({})", ShownText(name, 40));
     const Json* deploy = ObjectIn(service, "deploy");
-    if (deploy != nullptr) context.replicas = ParseCount(TextIn(*deploy, "replicas")).value_or(1);
-    ReadContainer(container, {}, context, draft);
+    if (deploy != nullptr) context.server.replicas = CountIn(*deploy, "replicas").value_or(1);
+    ReadContainer(container, context, draft);
+  }
+  if (!others.empty()) {
+    draft.Warn(Format("Compose starts one profile at a time: {} here, without {}",
+                      profile.taken.empty() ? "the services without one"
+                                            : "profile " + ShownText(profile.taken, 40),
+                      others));
   }
 }
 
 }  // namespace
 
-void TakeSelectors(const Json& pod, Draft& draft) {
-  std::vector<std::pair<std::string, std::string>> labels;
-  if (const Json* selector = ObjectIn(pod, "nodeSelector"); selector != nullptr) {
-    for (const auto& [key, value] : selector->items()) labels.emplace_back(key, TextOf(value));
-  }
-  const Json* required =
-      ObjectAt(pod, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
-  for (const Json& term :
-       required == nullptr ? Json::array() : ListIn(*required, "nodeSelectorTerms")) {
-    for (const Json& expression : ListIn(term, "matchExpressions")) {
-      const Json& values = ListIn(expression, "values");
-      if (!values.empty()) labels.emplace_back(TextIn(expression, "key"), TextOf(values[0]));
-    }
-  }
-  // The GPU's own name counts more than its machine's.
-  for (const bool machine : {true, false}) {
-    for (const auto& [key, value] : labels) {
-      if (IsInstance(key) == machine) TakeLabel(key, value, draft);
-    }
-  }
-}
-
 void ReadManifest(const ImportSource& source, Draft& draft) {
+  const Variables files = FilesOfConfigMaps(source.manifests);
   for (const Json& document : source.manifests) {
-    ReadDocument(document, draft);
+    ReadDocument(document, files, draft);
     ReadServices(document, draft);
   }
 }

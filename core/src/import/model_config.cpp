@@ -38,7 +38,7 @@ struct Family {
   bool multi_query = false;  // one KV head unless they say otherwise
 };
 
-constexpr std::array<Family, 50> kFamilies = {{
+constexpr std::array<Family, 70> kFamilies = {{
     {.type = "llama"},
     {.type = "llama4_text", .experts = true},
     {.type = "mistral", .windows = Windows::kAll},
@@ -88,6 +88,26 @@ constexpr std::array<Family, 50> kFamilies = {{
     {.type = "falcon", .tied = true, .context = 2048, .gated = false, .multi_query = true},
     {.type = "phi", .bias = true, .gated = false},
     {.type = "mimo", .windows = Windows::kAsked, .bias = true},
+    {.type = "ministral3", .windows = Windows::kAll},
+    {.type = "exaone4", .windows = Windows::kPattern, .pattern = 4},
+    {.type = "olmo"},
+    {.type = "olmo3", .windows = Windows::kPattern, .pattern = 4},
+    {.type = "smollm3", .windows = Windows::kAsked, .tied = true},
+    {.type = "internlm2"},
+    {.type = "internlm3"},
+    {.type = "seed_oss", .bias = true},
+    {.type = "cohere2", .windows = Windows::kPattern, .tied = true, .pattern = 4},
+    {.type = "granitemoe", .experts = true},
+    {.type = "ernie4_5"},
+    {.type = "ernie4_5_moe", .experts = true},
+    {.type = "hunyuan_v1_dense"},
+    {.type = "nemotron", .gated = false},
+    {.type = "minicpm", .tied = true},
+    {.type = "minicpm3", .tied = true},
+    {.type = "glm4_moe_lite", .experts = true},
+    {.type = "dots1", .experts = true},
+    {.type = "bailing_moe", .experts = true},
+    {.type = "arcee", .gated = false},
     {.type = "qwen3_next", .experts = true, .head_dim = 256},
     {.type = "qwen3_5_text", .head_dim = 256},
     {.type = "qwen3_5_moe_text", .experts = true, .head_dim = 256},
@@ -262,7 +282,8 @@ class ConfigReader {
       for (const char* key : {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"})
         Put(key, {key});
       if (const std::int64_t rank = Number("q_lora_rank")) model_["q_lora_rank"] = rank;
-      model_["head_dim"] = Put("v_head_dim", {"v_head_dim"});
+      const bool divides = heads > 0 && hidden % heads == 0;
+      model_["head_dim"] = Put("v_head_dim", {"v_head_dim"}, divides ? hidden / heads : 0);
     } else {
       PutHeadDim(hidden, heads);
     }
@@ -274,7 +295,8 @@ class ConfigReader {
     Put("max_position_embeddings", {"max_position_embeddings", "n_positions", "n_ctx"},
         family_->context);
     std::int64_t experts = 0;
-    for (const char* key : {"num_local_experts", "num_experts", "n_routed_experts"}) {
+    for (const char* key :
+         {"num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts"}) {
       experts = experts > 0 ? experts : Number(key);
     }
     const bool by_list = HasLayerList(family_->type);  // which says the experts
@@ -300,19 +322,26 @@ class ConfigReader {
 
   void Experts(std::int64_t experts) {
     model_["num_local_experts"] = experts;
-    Put("num_experts_per_tok", {"num_experts_per_tok", "experts_per_token", "moe_topk"});
+    Put("num_experts_per_tok", {"num_experts_per_tok", "experts_per_token", "moe_topk", "moe_k"});
     const std::int64_t width =
         Put("intermediate_size", {"moe_intermediate_size", "intermediate_size"});
     // Llama 4 has a shared expert as wide as the others, and a width of its own for dense layers.
     const bool llama4 = family_->type == "llama4_text";
     model_["shared_expert_intermediate_size"] =
-        llama4 ? width
-               : NumberOr("shared_expert_intermediate_size", Number("n_shared_experts") * width);
+        llama4 ? width : NumberOr("shared_expert_intermediate_size", SharedExperts() * width);
     const std::int64_t dense = DenseLayers();
     if (dense == 0) return;
     model_["num_dense_layers"] = dense;
     model_["dense_intermediate_size"] =
         NumberOr("intermediate_size_mlp", Number("intermediate_size"));
+  }
+
+  std::int64_t SharedExperts() {
+    std::int64_t shared = 0;
+    for (const char* key : {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"}) {
+      shared = shared > 0 ? shared : Number(key);
+    }
+    return shared;
   }
 
   bool Lists(const char* key, std::int64_t layer) {
@@ -324,7 +353,8 @@ class ConfigReader {
   // Experts in one layer of so many, in all but the first, or in those of a list.
   std::int64_t DenseLayers() {
     const std::int64_t layers = Number("num_hidden_layers"),
-                       first = Number("first_k_dense_replace");
+                       first = std::max(Number("first_k_dense_replace"),
+                                        Number("moe_layer_start_index"));
     const std::int64_t step = std::max(
         {Number("interleave_moe_layer_step"), Number("decoder_sparse_step"), std::int64_t{1}});
     const std::int64_t frequency = NumberOr("moe_layer_freq", 1);

@@ -49,6 +49,19 @@ const Option* FindOption(std::string_view written, std::string_view plain,
   return nullptr;
 }
 
+// The one option that begins so: Python's argparse takes abbreviations. nullptr: none, or several.
+const Option* FindAbbreviated(std::string_view plain, std::span<const Option> table) {
+  constexpr std::size_t kShortest = 8;
+  if (plain.size() < kShortest) return nullptr;
+  const Option* found = nullptr;
+  for (const Option& option : table) {
+    if (option.name.substr(0, plain.size()) != plain) continue;
+    if (found != nullptr) return nullptr;
+    found = &option;
+  }
+  return found;
+}
+
 // Whether the next word belongs to the option.
 bool TakesNext(const GivenOption& given, std::string_view next) {
   if (given.value || IsOption(next)) return false;
@@ -77,6 +90,7 @@ GivenOption ReadOne(const std::string& word, std::span<const Option> table) {
       given.negated = true;
     }
   }
+  if (given.option == nullptr) given.option = FindAbbreviated(plain, table);
   return given;
 }
 
@@ -157,16 +171,26 @@ void GivenOptions::LeaveUnread(std::size_t used, bool traffic, Draft& draft) {
     const std::string_view why = Unreadable(given);
     if (why.empty()) return false;
     const std::string_view path = given.option->path;
+    // How many GPUs there are changes a forecast as much as its traffic does.
+    static constexpr std::string_view kRanks[] = {"data-parallel-size", "dp-size", "ep-size",
+                                                  "expert-parallel-size"};
+    const bool gpus =
+        path.substr(0, 5) == "pool." ||
+        std::find(std::begin(kRanks), std::end(kRanks), given.option->name) != std::end(kRanks);
     draft.Unread(given.Words(), why, path.empty() ? "" : draft.ServerPath(path),
-                 given.option->otherwise, traffic);
+                 given.option->otherwise, traffic || gpus);
     return true;
   };
   options.erase(std::remove_if(options.begin(), options.end(), unread), options.end());
   for (std::size_t i = used; i < positionals.size(); ++i) {
     const std::string& word = positionals[i];
-    draft.Ignore(word, word.find('$') == 0    ? "the text does not say what that is"
-                       : HasAnotherDash(word) ? "is no option: it begins with a longer dash than -"
-                                              : "is no option, and says nothing here");
+    const bool variable = word.find('$') == 0, dash = HasAnotherDash(word);
+    const std::string_view why = variable ? "the text does not say what that is"
+                                 : dash   ? "is no option: it begins with a longer dash than -"
+                                          : "is no option, and says nothing here";
+    draft.Ignore(word, why);
+    // Any option may be behind these.
+    if (variable || dash) draft.Warn(Format("{}: {}", ShownText(word, kShown), why));
   }
   positionals.resize(std::min(used, positionals.size()));
 }

@@ -111,6 +111,11 @@ void TakeSampling(const BenchSampling& sampling, std::string_view from, Draft& d
 
 Json FixedLength(double tokens) { return {{"distribution", "fixed"}, {"value", Tokens(tokens)}}; }
 
+Json NormalLength(double mean, double spread) {
+  if (spread <= 0) return FixedLength(mean);
+  return {{"distribution", "normal"}, {"mean", Tokens(mean)}, {"stddev", NumberJson(spread)}};
+}
+
 Json LengthAround(double mean, double share) {
   if (share <= 0) return FixedLength(mean);
   return {{"distribution", "uniform"},

@@ -40,6 +40,8 @@ void TakeArrivals(const BenchTraffic& traffic, std::string_view from, Draft& dra
 std::optional<double> RateIn(std::string_view text);
 
 nlohmann::json FixedLength(double tokens);
+// A normal distribution, at least one token; fixed without a spread.
+nlohmann::json NormalLength(double mean, double spread);
 // From mean * (1 - share) to mean * (1 + share), as vLLM's dataset "random" has it.
 nlohmann::json LengthAround(double mean, double share);
 // One length that all have, or the quantiles of these. Requires: not empty.

@@ -313,12 +313,35 @@ void ReadTrtllmServer(GivenOptions given, const ServerContext& context, Draft& d
   TakeServerShape({count("pool.tensor_parallel"), stages, 1, role}, context, draft);
 }
 
+// The file of "trtllm-serve disaggregated": servers for prompts, and for what they generate.
+void ReadDisaggregated(const TrtllmJson& document, Draft& draft) {
+  for (const auto& [key, role] :
+       {std::pair("context_servers", "prefill"), std::pair("generation_servers", "decode")}) {
+    const TrtllmJson* servers = ObjectIn(document, key);
+    if (servers == nullptr) continue;
+    TrtllmJson settings = *servers;
+    settings.erase("num_instances");
+    settings.erase("urls");
+    const Variables files = {
+        {key, settings.dump(-1, ' ', false, TrtllmJson::error_handler_t::replace)}};
+    ServerContext context;
+    context.from = Format("{} of TensorRT-LLM", key);
+    context.role = role;
+    context.model = TextIn(document, "model");
+    context.replicas = std::clamp<std::int64_t>(
+        ParseCount(TextIn(*servers, "num_instances")).value_or(1), 1, 1024);
+    context.files = &files;
+    ReadTrtllmLaunch({"trtllm-serve", "--config", key}, context, draft);
+  }
+}
+
 }  // namespace
 
 std::span<const Option> TrtllmOptions() { return kTrtllmOptions; }
 
 bool MayBeTrtllmYaml(std::string_view text) {
   if (text.find("kv_cache_config:") == std::string_view::npos &&
+      text.find("generation_servers:") == std::string_view::npos &&
       text.find("scheduler_config:") == std::string_view::npos &&
       text.find("disable_overlap_scheduler:") == std::string_view::npos) {
     return false;
@@ -347,6 +370,7 @@ bool ReadTrtllmLaunch(const CommandWords& words, ServerContext context, Draft& d
 
 void ReadTrtllmCommand(const ImportSource& source, Draft& draft) {
   for (const TrtllmJson& document : source.manifests) {
+    if (ObjectIn(document, "generation_servers") != nullptr) ReadDisaggregated(document, draft);
     if (!IsTrtllmYaml(document)) continue;
     if (!draft.BeginServer("a configuration of TensorRT-LLM")) return;
     TrtllmServer server(draft);

@@ -37,7 +37,8 @@ std::optional<std::size_t> ServerArguments(const CommandWords& words, std::size_
       return i + 2;
     // A script in one word is cut again by itself.
     const bool word = words[i].find(' ') == std::string::npos;
-    if (word && (Contains(words[i], "vllm.entrypoints") ||
+    const bool worker = words[i] == "dynamo.vllm" && i > 0 && words[i - 1] == "-m";
+    if (word && (worker || Contains(words[i], "vllm.entrypoints") ||
                  Contains(words[i], "vllm/entrypoints/openai/api_server")))
       return i + 1;
   }
@@ -62,6 +63,12 @@ Contained ContainedIn(const CommandWords& words) {
                             : i + 1 < words.size()      ? words[i + 1]
                                                         : "");
       }
+      const std::string_view value = equals != std::string::npos
+                                         ? std::string_view(words[i]).substr(equals + 1)
+                                     : i + 1 < words.size() ? std::string_view(words[i + 1])
+                                                            : "";
+      if (name == "--entrypoint") found.entrypoint = value;
+      if (name == "-p" || name == "--publish") found.port = value.substr(0, value.find(':'));
       i += alone ? 1 : 2;
     }
     if (i < words.size()) found.image = words[i];
@@ -70,6 +77,65 @@ Contained ContainedIn(const CommandWords& words) {
   }
   return found;
 }
+
+namespace {
+
+constexpr std::size_t kMostCompared = 16;  // servers; more are a fleet
+
+// Commands that start different servers on one port of one machine are alternatives of a guide: the
+// first is meant until somebody says another one. Equal ones are replicas, and so are those with
+// roles.
+class Alternatives {
+ public:
+  using Read = bool (*)(const CommandWords&, ServerContext, Draft&);
+  Alternatives(const ServerContext& context, Read read) : context_(context), read_(read) {}
+
+  bool Skip(const CommandWords& words) {
+    Draft alone;
+    if (!read_(words, context_, alone) || alone.Find("cluster.pools.0.role") != nullptr) {
+      return false;
+    }
+    const std::string place = PlaceOf(words);
+    for (const auto& [where, server] : first_) {
+      if (where != place) continue;
+      if (server.SaysTheSame(alone)) return false;
+      ++skipped_;
+      return true;
+    }
+    first_.emplace_back(place, std::move(alone));
+    return false;
+  }
+
+  void Say(Draft& draft) const {
+    if (skipped_ == 0) return;
+    draft.Warn(
+        Format("{} more command{} start{} another server on the same port: taken as alternatives, "
+               "of which the first counts; paste the one that is meant",
+               skipped_, skipped_ == 1 ? "" : "s", skipped_ == 1 ? "s" : ""));
+  }
+
+ private:
+  // The machine, where ssh names one, the GPUs and the port.
+  static std::string PlaceOf(const CommandWords& words) {
+    std::string place(ContainedIn(words).port);
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      const std::size_t equals = words[i].find('=');
+      const std::string name = words[i].substr(0, equals);
+      const std::string& value = equals == std::string::npos ? words[i + 1] : words[i];
+      if (name == "--port" || name == "--host" || name == "CUDA_VISIBLE_DEVICES" || name == "ssh") {
+        place += " " + value;
+      }
+    }
+    return place;
+  }
+
+  const ServerContext& context_;
+  Read read_;
+  std::vector<std::pair<std::string, Draft>> first_;
+  std::size_t skipped_ = 0;
+};
+
+}  // namespace
 
 bool ReadLaunches(std::span<const CommandWords> commands, const ServerContext& context,
                   Draft& draft, bool (*read)(const CommandWords&, ServerContext, Draft&)) {
@@ -90,11 +156,15 @@ bool ReadLaunches(std::span<const CommandWords> commands, const ServerContext& c
     return false;
   };
   bool any = false;
+  Alternatives alternatives(context, read);
   for (const bool later : {false, true}) {
     for (const CommandWords& words : commands) {
-      if (is_later(words) == later) any = read(words, context, draft) || any;
+      if (is_later(words) != later) continue;
+      if (!later && draft.servers() < kMostCompared && alternatives.Skip(words)) continue;
+      any = read(words, context, draft) || any;
     }
   }
+  alternatives.Say(draft);
   return any;
 }
 
@@ -116,6 +186,10 @@ bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& dra
   }
   if (container.gpus > 0) context.gpus = container.gpus;
   if (!begin) begin = container.arguments;
+  // "--entrypoint vllm IMAGE serve MODEL".
+  const bool serves =
+      BaseName(container.entrypoint) == "vllm" && *begin < words.size() && words[*begin] == "serve";
+  if (serves) ++*begin;
   context.from =
       context.from.empty() ? (image ? "docker run of vLLM" : "a command of vLLM") : context.from;
   ReadVllmServer(std::span<const std::string>(words).subspan(*begin), context, draft);

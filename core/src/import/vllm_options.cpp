@@ -127,7 +127,12 @@ constexpr Option kVllmOptions[] = {
     {"load-format", kText, {}, kLoading},
     {"download-dir", kText, {}, kLoading},
     {"hf-token", kText, {}, kLoading},
-    {"config", kText, {}, "another file: its options are not here"},
+    {"config", kText, {}, "another file: given beside, its options are read"},
+    // Of Dynamo's workers.
+    {"disaggregation-mode", kText, {}, "", {}, "agg|prefill|decode", "whole requests"},
+    {"is-prefill-worker", kFlag, {}, ""},
+    {"is-decode-worker", kFlag, {}, ""},
+    {"connector", kWords, {}, "what moves KV blocks is not modelled"},
 };
 
 constexpr std::string_view kApart[] = {"model",
@@ -149,7 +154,10 @@ constexpr std::string_view kApart[] = {"model",
                                        "enable-lora",
                                        "lora-modules",
                                        "max-loras",
-                                       "max-lora-rank"};
+                                       "max-lora-rank",
+                                       "disaggregation-mode",
+                                       "is-prefill-worker",
+                                       "is-decode-worker"};
 
 // The reading of one server.
 class Server {
@@ -211,7 +219,9 @@ class Server {
       model = given_.positionals[0];
       from = context_.from;
     }
-    if (model.empty()) {
+    // A path in its container, or a word of a template, is the model that stands beside.
+    const bool placeholder = !model.empty() && (model[0] == '/' || model.find("{{") == 0);
+    if (model.empty() || (placeholder && !context_.model.empty())) {
       model = context_.model;
       from = context_.from;
     }
@@ -368,6 +378,9 @@ class Server {
 
   // "kv_producer" computes prompts for "kv_consumer".
   std::string Role() {
+    const std::string mode = given_.Text("disaggregation-mode");
+    if (given_.Find("is-prefill-worker") != nullptr || mode == "prefill") return "prefill";
+    if (given_.Find("is-decode-worker") != nullptr || mode == "decode") return "decode";
     const GivenOption* given = given_.Find("kv-transfer-config");
     if (given == nullptr) return context_.role;
     const Result<Json> config = ParseJson(given->value.value_or(""));
@@ -399,7 +412,9 @@ std::span<const Option> VllmOptions() { return kVllmOptions; }
 
 void ReadVllmServer(std::span<const std::string> words, const ServerContext& context,
                     Draft& draft) {
-  Server(words, context, draft).Read();
+  CommandWords all = context.options;
+  all.insert(all.end(), words.begin(), words.end());
+  Server(all, context, draft).Read();
 }
 
 std::string VersionOfImage(std::string_view image) {

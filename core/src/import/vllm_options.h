@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "import/options.h"
+#include "import/words.h"
 
 namespace servecast {
 
@@ -23,6 +24,7 @@ struct ServerContext {
   const Variables* environment = nullptr;  // as far as the text sets it
   std::string image = {};                  // of its container
   const Variables* files = nullptr;        // what the text writes into files, by their names
+  CommandWords options = {};  // that stand beside its words; where both say one, its words count
 
   // nullptr: not set.
   const std::string* Variable(std::string_view name) const;

@@ -121,7 +121,8 @@ class Cutter {
 
   void Step() {
     const char c = Now();
-    if (c == '\\') {
+    // PowerShell's and cmd's lines go on behind a mark of their own.
+    if (c == '\\' || ((c == '`' || c == '^') && EndsLine())) {
       Escaped();
     } else if (c == '\'') {
       Quoted();
@@ -154,6 +155,11 @@ class Cutter {
   void Add(char c) {
     in_word_ = true;
     word_ += c;
+  }
+
+  bool EndsLine() const {
+    const std::size_t end = text_.find_first_not_of(" \t\r", at_ + 1);
+    return end != std::string_view::npos && text_[end] == '\n';
   }
 
   // A line goes on behind a backslash, also where blanks follow it.
@@ -362,6 +368,21 @@ class Cutter {
 
 std::vector<CommandWords> CommandsIn(std::string_view text, const Variables& known) {
   return Cutter(text, 0, known).Cut();
+}
+
+std::map<std::string, CommandWords> LoopsIn(std::span<const CommandWords> commands) {
+  std::map<std::string, CommandWords> loops;
+  for (const CommandWords& words : commands) {
+    const auto at = std::find(words.begin(), words.end(), "for");
+    const std::size_t begin = static_cast<std::size_t>(at - words.begin());
+    if (begin > 1 || begin + 4 > words.size() || words[begin + 2] != "in") continue;
+    const CommandWords values(words.begin() + static_cast<std::ptrdiff_t>(begin) + 3, words.end());
+    const bool known = std::none_of(values.begin(), values.end(), [](const std::string& value) {
+      return value.find_first_of("$*{") != std::string::npos;
+    });
+    if (known) loops[words[begin + 1]] = values;
+  }
+  return loops;
 }
 
 Variables AssignedIn(std::string_view text) {

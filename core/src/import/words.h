@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,10 @@ using Variables = std::map<std::string, std::string, std::less<>>;
 // where the text, or `known`, says all that is in them; what it does not say stays as it is
 // written, in one word. O(size); a variable's value is cut at 1,000 bytes.
 std::vector<CommandWords> CommandsIn(std::string_view text, const Variables& known = {});
+
+// Values of loops' variables by their names, "for NAME in 1 2 4"; of one with values that nothing
+// says, none.
+std::map<std::string, CommandWords> LoopsIn(std::span<const CommandWords> commands);
 
 // What a text sets in the environment of what it starts, each variable's last value: NAME=value
 // before a command or alone, exported, behind env and docker's -e; in comments nothing. As

@@ -1,0 +1,462 @@
+// The forms in which people keep their servers: manifests of operators, values of charts, configs,
+// logs and files that start containers. Each text in tests/import/forms is ours, and the
+// facts beside its name were read from it by hand.
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "core/import_texts.h"
+
+namespace servecast::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+struct Form {
+  std::string file, kind;
+  std::vector<std::pair<std::string, Json>> members;  // of the document, by pointer
+  std::vector<std::string> says = {};
+  bool quiet = true;  // no warnings
+};
+
+void ExpectForm(const Form& form) {
+  SCOPED_TRACE(form.file);
+  const Imported imported = Import(ImportFile("forms/" + form.file));
+  ASSERT_FALSE(imported.document.empty()) << Listed(imported);
+  EXPECT_EQ(imported.kinds[0], form.kind);
+  EXPECT_TRUE(imported.issues.empty()) << Listed(imported);
+  if (form.quiet) EXPECT_TRUE(imported.warnings.empty()) << Listed(imported);
+  const Json document = JsonOf(imported.document);
+  for (const auto& [pointer, value] : form.members) {
+    const Json::json_pointer at(pointer);
+    ASSERT_TRUE(document.contains(at)) << pointer << "\n" << imported.document << Listed(imported);
+    EXPECT_EQ(document[at], value) << pointer << "\n" << Listed(imported);
+  }
+  for (const std::string& words : form.says) {
+    EXPECT_TRUE(Says(imported, words)) << words << "\n" << Listed(imported);
+  }
+}
+
+Json Pool(std::int64_t replicas, std::int64_t tensor = 1, const std::string& role = "") {
+  Json pool = {{"replicas", replicas}};
+  if (tensor > 1) pool["tensor_parallel"] = tensor;
+  if (!role.empty()) pool["role"] = role;
+  return pool;
+}
+
+TEST(ImportForms, Kserve) {
+  ExpectForm({"llmisvc-pd.yaml",
+              "KServe's LLMInferenceService, prefill",
+              {{"/model/preset", "llama-3.3-70b"},
+               {"/hardware/preset", "h200-sxm"},
+               {"/cluster/pools/0/replicas", 3},
+               {"/cluster/pools/0/tensor_parallel", 2},
+               {"/cluster/pools/0/role", "prefill"},
+               {"/cluster/pools/1/replicas", 1},
+               {"/cluster/pools/1/tensor_parallel", 4},
+               {"/cluster/pools/1/role", "decode"},
+               {"/cluster/pools/1/engine/max_model_len", 16384}}});
+  ExpectForm({"llmisvc-command.yaml",
+              "KServe's LLMInferenceService",
+              {{"/model/preset", "qwen3-8b"},
+               {"/engine/preset", "vllm-0.15"},
+               {"/engine/max_num_seqs", 48},
+               {"/cluster/pools", Json::array({Pool(2)})}}});
+  ExpectForm({"isvc-huggingface.yaml",
+              "a manifest (InferenceService)",
+              {{"/model/preset", "llama-3.1-8b"},
+               {"/model/torch_dtype", "float16"},
+               {"/hardware/preset", "l4"},
+               {"/engine/max_model_len", 8192},
+               {"/cluster/pools", Json::array({Pool(2)})}}});
+  ExpectForm({"isvc-storage.yaml",
+              "a manifest (InferenceService)",
+              {{"/model/preset", "qwen3-14b"}, {"/cluster/pools", Json::array({Pool(1, 2)})}},
+              {"maxReplicas 4: KServe's autoscaling is not read; 1 replica here"},
+              false});
+}
+
+TEST(ImportForms, ProductionStack) {
+  ExpectForm({"stack-values.yaml",
+              "production-stack's model chat",
+              {{"/model/preset", "qwen3-32b"},
+               {"/hardware/preset", "l40s"},
+               {"/hardware/interconnect", "pcie_host"},
+               {"/engine/preset", "vllm-0.15"},
+               {"/engine/enable_prefix_caching", false},
+               {"/engine/max_model_len", 32768},
+               {"/engine/max_num_seqs", 96},
+               {"/engine/block_size", 32},
+               {"/engine/gpu_memory_utilization", 0.88},
+               {"/cluster/router/policy", "prefix_affinity"},
+               {"/cluster/pools", Json::array({Pool(4, 2)})}}});
+  ExpectForm({"stack-pd.yaml",
+              "production-stack's model p",
+              {{"/model/preset", "llama-3.1-8b"},
+               {"/engine/max_model_len", 8192},
+               {"/cluster/pools", {Pool(2, 1, "prefill"), Pool(1, 1, "decode")}}}});
+  ExpectForm({"stack-runtime.yaml",
+              "production-stack's VLLMRuntime",
+              {{"/model/preset", "mistral-7b-v0.3"},
+               {"/engine/preset", "vllm-0.19"},
+               {"/engine/max_model_len", 4096},
+               {"/engine/max_num_seqs", 32},
+               {"/engine/max_num_batched_tokens", 4096},
+               {"/engine/gpu_memory_utilization", 0.7},
+               {"/engine/kv_offload/cpu_gib", 20},
+               {"/cluster/pools/0/replicas", 3}},
+              {"lmcacheConfig: 20 GiB of KV blocks in host memory"}});
+}
+
+TEST(ImportForms, Dynamo) {
+  ExpectForm({"dynamo-sglang-pd.yaml",
+              "Dynamo's Decode",
+              {{"/model/preset", "qwen3-32b"},
+               {"/hardware/preset", "h100-sxm"},
+               {"/engine/preset", "sglang"},
+               {"/engine/block_size", 16},
+               {"/cluster/pools", {Pool(1, 4, "decode"), Pool(2, 2, "prefill")}}}});
+  ExpectForm({"dynamo-trtllm.yaml",
+              "Dynamo's TRTLLMWorker",
+              {{"/model/preset", "llama-3.1-70b"},
+               {"/engine/preset", "trtllm-1.2"},
+               {"/engine/max_num_seqs", 128},
+               {"/engine/max_num_batched_tokens", 4096},
+               {"/cluster/pools", Json::array({Pool(3, 4)})}}});
+  ExpectForm({"dynamo-script.sh",
+              "a command of vLLM",
+              {{"/model/preset", "qwen3-8b"},
+               {"/engine/max_model_len", 8192},
+               {"/cluster/pools", {Pool(1, 1, "decode"), Pool(1, 1, "prefill")}}}});
+}
+
+TEST(ImportForms, RayServe) {
+  ExpectForm({"ray-serve.yaml",
+              "Ray Serve's LLMConfig",
+              {{"/model/preset", "qwen3-32b"},
+               {"/hardware/preset", "l40s"},
+               {"/engine/max_model_len", 16384},
+               {"/engine/enable_chunked_prefill", true},
+               {"/engine/kv_cache_dtype", "fp8"},
+               {"/cluster/pools", Json::array({Pool(3, 4)})}}});
+  ExpectForm({"ray-service.yaml",
+              "Ray Serve's LLMConfig",
+              {{"/model/preset", "llama-3.1-8b"},
+               {"/hardware/preset", "l4"},
+               {"/engine/max_num_seqs", 100},
+               {"/cluster/pools", Json::array({Pool(2)})}},
+              {"autoscaling_config: Ray's autoscaler (2 to 5 replicas) is not read; 2 here"},
+              false});
+  ExpectForm({"ray-pd.yaml",
+              "Ray Serve's LLMConfig, prefill",
+              {{"/model/preset", "qwen3-8b"},
+               {"/hardware/preset", "h100-sxm"},
+               {"/cluster/pools", {Pool(2, 1, "prefill"), Pool(1, 2, "decode")}}}});
+}
+
+TEST(ImportForms, FilesOfOptions) {
+  ExpectForm({"vllm-config.yaml",
+              "a config file of vLLM",
+              {{"/model/preset", "qwen3-14b"},
+               {"/engine/max_num_seqs", 200},
+               {"/engine/enable_prefix_caching", false},
+               {"/engine/speculative", {{"method", "ngram"}, {"num_speculative_tokens", 4}}},
+               {"/cluster/pools", Json::array({Pool(1, 2)})}}});
+}
+
+TEST(ImportForms, SetsOfRoles) {
+  ExpectForm({"storm-service.yaml",
+              "a manifest (StormService), role prefill",
+              {{"/model/preset", "qwen3-14b"},
+               {"/engine/preset", "vllm-0.15"},
+               {"/engine/max_num_batched_tokens", 16384},
+               {"/cluster/pools/0/replicas", 2},
+               {"/cluster/pools/0/role", "prefill"},
+               {"/cluster/pools/1/replicas", 6},
+               {"/cluster/pools/1/tensor_parallel", 2},
+               {"/cluster/pools/1/role", "decode"}},
+              {"2 sets of its roles"}});
+  ExpectForm({"disaggregated-set.yaml",
+              "a manifest (DisaggregatedSet), role prefill",
+              {{"/model/preset", "qwen3-30b-a3b"},
+               {"/hardware/preset", "h200-sxm"},
+               {"/cluster/pools/0/replicas", 2},
+               {"/cluster/pools/1/replicas", 4},
+               {"/cluster/pools/1/attention_data_parallel", 4},
+               {"/cluster/pools/1/engine/enable_expert_parallel", true}}});
+}
+
+TEST(ImportForms, Scalers) {
+  ExpectForm({"hpa.yaml",
+              "a manifest (Deployment)",
+              {{"/cluster/pools", Json::array({Pool(3)})},
+               {"/cluster/scaling/policy", "hpa"},
+               {"/cluster/scaling/metric", "waiting"},
+               {"/cluster/scaling/target", 8},
+               {"/cluster/scaling/min_replicas", 2},
+               {"/cluster/scaling/max_replicas", 6},
+               {"/cluster/scaling/down_window_s", 120},
+               {"/cluster/scaling/down_pods", 1},
+               {"/cluster/scaling/down_percent", 0},
+               {"/cluster/scaling/down_period_s", 60}}});
+  ExpectForm({"keda.yaml",
+              "a manifest (Deployment)",
+              {{"/cluster/scaling/policy", "keda"},
+               {"/cluster/scaling/metric", "outstanding"},
+               {"/cluster/scaling/target", 60},
+               {"/cluster/scaling/min_replicas", 0},
+               {"/cluster/scaling/max_replicas", 4},
+               {"/cluster/scaling/polling_s", 10},
+               {"/cluster/scaling/cooldown_s", 600}},
+              {"ScaledObject: scaling by cron is left out"},
+              false});
+}
+
+TEST(ImportForms, LogsAndPrintedResults) {
+  ExpectForm({"vllm-start.log",
+              "a log of vLLM",
+              {{"/model/preset", "qwen3-32b"},
+               {"/engine/preset", "vllm-0.15"},
+               {"/engine/max_model_len", 40960},
+               {"/engine/enable_prefix_caching", false},
+               {"/engine/gpu_memory_utilization", 0.93},
+               {"/engine/speculative", {{"method", "ngram"}, {"num_speculative_tokens", 3}}},
+               {"/cluster/pools", Json::array({Pool(1, 2)})}},
+              {"room for 412,304 tokens", "at most 40 running and 3 waiting",
+               "running 38, waiting 0, KV cache in use 58 %, 1,702 output tokens/s",
+               "the log says no rate"},
+              false});
+  ExpectForm({"sglang-start.log",
+              "a log of SGLang",
+              {{"/model/preset", "llama-3.1-8b"},
+               {"/engine/max_num_seqs", 128},
+               {"/engine/max_num_batched_tokens", 4096},
+               {"/scheduler/mem_fraction_static", 0.82},
+               {"/scheduler/schedule_policy", "lpm"},
+               {"/cluster/pools", Json::array({Pool(1, 2)})}},
+              {"room for 441,812 tokens", "running 17, waiting 0"},
+              false});
+  ExpectForm({"bench-printed.txt",
+              "a command of vLLM",
+              {{"/engine/max_num_seqs", 64},
+               {"/workload/requests", 400},
+               {"/workload/arrivals", {{"process", "poisson"}, {"rate_per_s", 8}}},
+               {"/workload/prompt_tokens", {{"distribution", "fixed"}, {"value", 512}}},
+               {"/workload/output_tokens", {{"distribution", "fixed"}, {"value", 256}}}},
+              {"measured: TTFT mean 61.2, median 55.1, p99 141 ms; TPOT mean 12.3, p99 15 ms",
+               "7.26 requests/s"}});
+  ExpectForm({"bench-printed-alone.txt",
+              "what sglang.bench_serving printed",
+              {{"/workload/requests", 640},
+               {"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 32}}},
+               {"/workload/prompt_tokens/value", 1024},
+               {"/workload/output_tokens/value", 256}},
+              {"E2E mean 5,010 ms"}});
+}
+
+TEST(ImportForms, FilesThatStartContainers) {
+  ExpectForm({"Dockerfile",
+              "a Dockerfile",
+              {{"/model/preset", "qwen3-32b"},
+               {"/engine/preset", "vllm-0.15"},
+               {"/engine/max_num_seqs", 48},
+               {"/cluster/pools", Json::array({Pool(1, 2)})}}});
+  ExpectForm({"vllm.service",
+              "a command of vLLM",
+              {{"/model/preset", "qwen3-8b"},
+               {"/engine/max_num_seqs", 72},
+               {"/engine/max_model_len", 8192}}});
+  ExpectForm({"vllm.container",
+              "a quadlet of Podman",
+              {{"/model/preset", "qwen3-14b"},
+               {"/engine/preset", "vllm-0.19"},
+               {"/engine/max_model_len", 8192},
+               {"/cluster/pools", Json::array({Pool(1, 2)})}}});
+  ExpectForm({"powershell.ps1",
+              "docker run of vLLM",
+              {{"/model/preset", "qwen3-8b"},
+               {"/engine/preset", "vllm-0.15"},
+               {"/engine/max_num_seqs", 40}}});
+  ExpectForm({"cmd.bat",
+              "docker run of vLLM",
+              {{"/model/preset", "qwen3-14b"}, {"/engine/max_num_seqs", 24}}});
+}
+
+TEST(ImportForms, OthersWaysToSayAServer) {
+  ExpectForm({"kaito.yaml",
+              "KAITO's Workspace",
+              {{"/model/preset", "phi-4"},
+               {"/hardware/preset", "a100-pcie-80gb"},
+               {"/engine/max_model_len", 12288},
+               {"/engine/gpu_memory_utilization", 0.9},
+               {"/cluster/pools", Json::array({Pool(1, 2)})}}});
+  ExpectForm({"ray-config.py",
+              "Ray Serve's LLMConfig",
+              {{"/model/preset", "qwen3-8b"},
+               {"/hardware/preset", "l4"},
+               {"/engine/max_model_len", 4096},
+               {"/cluster/pools", Json::array({Pool(2, 2)})}}});
+  ExpectForm({"trtllm-disaggregated.yaml",
+              "context_servers of TensorRT-LLM",
+              {{"/model/preset", "llama-3.1-8b"},
+               {"/engine/max_num_batched_tokens", 8192},
+               {"/cluster/pools/0/replicas", 2},
+               {"/cluster/pools/0/role", "prefill"},
+               {"/cluster/pools/1/tensor_parallel", 2},
+               {"/cluster/pools/1/role", "decode"},
+               {"/cluster/pools/1/engine/max_num_seqs", 64}}});
+  ExpectForm({"stack-keda.yaml",
+              "production-stack's model a",
+              {{"/cluster/scaling/policy", "keda"},
+               {"/cluster/scaling/metric", "waiting"},
+               {"/cluster/scaling/target", 5},
+               {"/cluster/scaling/max_replicas", 3},
+               {"/cluster/scaling/polling_s", 20}}});
+}
+
+TEST(ImportForms, CommandsOfBenchmarks) {
+  const auto fixed = [](std::int64_t tokens) {
+    return Json{{"distribution", "fixed"}, {"value", tokens}};
+  };
+  ExpectForm(
+      {"sglang-bench.sh",
+       "a command of SGLang",
+       {{"/workload/requests", 300},
+        {"/workload/arrivals", {{"process", "poisson"}, {"rate_per_s", 12}}},
+        {"/workload/prompt_tokens", {{"distribution", "uniform"}, {"min", 500}, {"max", 1000}}},
+        {"/workload/output_tokens", {{"distribution", "uniform"}, {"min", 200}, {"max", 400}}}}});
+  ExpectForm({"sglang-bench-prefix.sh",
+              "sglang.bench_serving",
+              {{"/workload/requests", 200},
+               {"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 24}}},
+               {"/workload/prefix", {{"groups", 8}, {"tokens", 1500}}},
+               {"/workload/prompt_tokens", fixed(100)},
+               {"/workload/output_tokens", fixed(80)}}});
+  ExpectForm({"guidellm.sh",
+              "guidellm benchmark",
+              {{"/workload/requests", 320},
+               {"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 16}}},
+               {"/workload/prompt_tokens",
+                {{"distribution", "normal"},
+                 {"mean", 1024},
+                 {"stddev", 128},
+                 {"min", 512},
+                 {"max", 2048}}},
+               {"/workload/output_tokens", fixed(200)}}});
+  ExpectForm({"guidellm-constant.sh",
+              "guidellm benchmark",
+              {{"/workload/requests", 300},
+               {"/workload/arrivals", {{"process", "constant"}, {"rate_per_s", 5}}},
+               {"/workload/prompt_tokens", fixed(256)}},
+              {"--rate is 5 here, the first of 5,10,20"},
+              false});
+  ExpectForm(
+      {"aiperf.sh",
+       "aiperf profile",
+       {{"/model/preset", "qwen3-14b"},
+        {"/workload/requests", 400},
+        {"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 20}}},
+        {"/workload/prompt_tokens", {{"distribution", "normal"}, {"mean", 800}, {"stddev", 100}}},
+        {"/workload/output_tokens", fixed(150)}}});
+  ExpectForm({"genai-perf.sh",
+              "aiperf profile",
+              {{"/workload/requests", 200},
+               {"/workload/arrivals", {{"process", "poisson"}, {"rate_per_s", 4}}},
+               {"/workload/prompt_tokens", fixed(300)},
+               {"/workload/output_tokens", fixed(100)}}});
+  ExpectForm({"inference-perf.yaml",
+              "a config of inference-perf",
+              {{"/model/preset", "qwen3-8b"},
+               {"/workload/requests", 300},
+               {"/workload/arrivals/process", "poisson"},
+               {"/workload/arrivals/rate_factors", {{0, 2}, {60, 6}}},
+               {"/workload/prompt_tokens/mean", 500},
+               {"/workload/prompt_tokens/max", 900},
+               {"/workload/output_tokens", fixed(50)}}});
+}
+
+TEST(ImportForms, ReportsOfBenchmarks) {
+  ExpectForm({"aiperf.json",
+              "a report of aiperf",
+              {{"/model/preset", "qwen3-8b"},
+               {"/workload/requests", 500},
+               {"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 40}}},
+               {"/workload/prompt_tokens/stddev", 20},
+               {"/workload/output_tokens/value", 120}},
+              {"TTFT mean 80.5, median 70, p99 210 ms", "6.2 requests/s"}});
+  ExpectForm({"guidellm.json",
+              "a report of guidellm",
+              {{"/workload/requests", 210},
+               {"/workload/arrivals", {{"process", "poisson"}, {"rate_per_s", 3.5}}},
+               {"/workload/prompt_tokens/value", 512},
+               {"/workload/output_tokens/value", 128}},
+              {"TTFT mean 66, median 60, p99 150 ms"}});
+  ExpectForm({"sglang-results.jsonl",
+              "a result of sglang.bench_serving",
+              {{"/workload/requests", 160},
+               {"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 16}}},
+               {"/workload/prompt_tokens/value", 100}},
+              {"2 results, a line each: the last counts here", "E2E mean 1,150 ms"},
+              false});
+}
+
+// One of them is meant, and nobody says which.
+TEST(ImportForms, AlternativesAndLoops_AskWhichIsMeant) {
+  ExpectForm({"alternatives.sh",
+              "a command of vLLM",
+              {{"/engine/max_model_len", 8192}, {"/cluster/pools", Json::array({Pool(1)})}},
+              {"2 more commands start another server on the same port"},
+              false});
+  ExpectForm({"compose-profiles.yaml",
+              "a Compose service (large)",
+              {{"/model/preset", "qwen3-32b"}, {"/cluster/pools", Json::array({Pool(1, 4)})}},
+              {"Compose starts one profile at a time: profile large here, without small"},
+              false});
+  const Imported fleet = Import(ImportFile("forms/fleet.sh"));
+  EXPECT_TRUE(fleet.warnings.empty()) << Listed(fleet);
+  EXPECT_EQ(JsonOf(fleet.document)["cluster"]["pools"][0]["replicas"], 2);
+  EXPECT_EQ(JsonOf(fleet.document)["cluster"]["pools"].size(), 2u);
+  const Imported loop = Import(
+      "for C in 4 16 64; do vllm bench serve --model Qwen/Qwen3-8B --random-input-len 9 "
+      "--max-concurrency $C --num-prompts $((C*20)); done");
+  const Json workload = JsonOf(loop.document)["workload"];
+  EXPECT_EQ(workload["arrivals"]["concurrency"], 4) << Listed(loop);
+  EXPECT_EQ(workload["requests"], 80);
+  ASSERT_EQ(loop.warnings.size(), 1u) << Listed(loop);
+  EXPECT_EQ(loop.warnings[0],
+            "C is 4 here, the first of 4, 16, 64 in a loop: which of these is meant?");
+}
+
+// Broken, huge and nested beyond reason: an answer within a second.
+TEST(ImportForms, HostileForms_HaveAnAnswerInTime) {
+  const auto start = std::chrono::steady_clock::now();
+  for (const char* name : {"llmisvc-pd.yaml", "stack-values.yaml", "dynamo-sglang-pd.yaml",
+                           "ray-service.yaml", "storm-service.yaml", "keda.yaml", "vllm-start.log",
+                           "bench-printed.txt", "vllm-config.yaml", "Dockerfile"}) {
+    const std::string text = ImportFile(std::string("forms/") + name);
+    for (std::size_t cut = 0; cut < text.size(); cut += 1 + text.size() / 12) {
+      std::string changed = text;
+      changed[cut] = static_cast<char>(cut * 41 + 3);
+      for (const std::string& each : {text.substr(0, cut), text.substr(cut), changed}) {
+        const Imported imported = Import(each);
+        EXPECT_TRUE(!imported.document.empty() || !imported.issues.empty());
+      }
+    }
+  }
+  const std::string many(2'000'000, '(');
+  for (const std::string& text :
+       {"non-default args: {" + many, "ServerArgs(" + many, "FROM a\n" + many, "[Service]\n" + many,
+        "Serving Benchmark Result" + many, "for C in " + many + "\ndo vllm serve $C",
+        "model: a\nmax-model-len: " + many,
+        "kind: RayService\nspec: {serveConfigV2: '" + many + "'}",
+        "kind: StormService\nspec:\n  roles:\n" + std::string(100'000, '-')}) {
+    const Imported imported = Import(text);
+    EXPECT_TRUE(!imported.document.empty() || !imported.issues.empty());
+  }
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+  EXPECT_LT(took.count(), 30.0);  // sanitizers take ten times as long
+}
+
+}  // namespace
+}  // namespace servecast::testing
