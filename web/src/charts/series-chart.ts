@@ -150,6 +150,11 @@ export class SeriesChart extends ChartElement {
     return `${timeUnit(this.#column(timeColumn).at(-1) ?? 0).name} ${ends} ${this.#drawn.length} ${JSON.stringify(this.panes)}`;
   }
 
+  protected override inputs(): readonly unknown[] {
+    const { from_s: from, until_s: until } = this.counted ?? {};
+    return [...this.csvColumns().map((name) => this.columns?.[name]), from, until];
+  }
+
   cursorStep(plot: uPlot): number {
     return Math.max(1, plot.over.clientWidth / Math.max(1, this.#column(timeColumn).length));
   }

@@ -132,6 +132,10 @@ export class TailChart extends ChartElement {
     return `${this.#panels.join()} ${this.other !== null}`;
   }
 
+  protected override inputs(): readonly unknown[] {
+    return [this.columns, this.report, this.other];
+  }
+
   cursorStep(plot: uPlot): number {
     return plot.over.clientWidth / 100;
   }
@@ -199,7 +203,7 @@ export class TailChart extends ChartElement {
     const axis = axisStyle(palette);
     return {
       width,
-      height: beside ? 264 : 200,
+      height: beside ? 296 : 200,
       legend: { show: false },
       padding: [12, 28, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false }, sync: { key: 'tail' } },
