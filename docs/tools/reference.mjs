@@ -121,7 +121,7 @@ function accuracyPage() {
     'accuracy',
     '# Accuracy\n\nWhat the forecasts of each step-time model were off by where measured servers say the truth. A row is a GPU and an ' +
       'engine; errors are those of means per run: half of the runs are off by less than the median, nine of ten by less than p90. ' +
-      'The page shows the row that fits as the ± of its tiles. [How it was compared](../fidelity.md) has data, method and ' +
+      'The page says the row that fits in the tip of a tile’s evidence. [How it was compared](../fidelity.md) has data, method and ' +
       'sources.\n\nThe last column has the run whose error is in the middle, or the nearest to it that a scenario can tell: its ' +
       'link opens server and load as they were measured. What it predicts there is one draw of the requests, within a ' +
       'twentieth of what stands here. Recorded requests are opened as a workload fitted to them; single prompts and decode ' +

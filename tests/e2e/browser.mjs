@@ -131,6 +131,13 @@ export async function banded(page) {
   await page.locator('.tile .interval.term').first().waitFor();
   return verdict(page);
 }
+/** What the verdict rests on, in full. */
+export async function sureness(page) {
+  const ask = page.locator('#known-error').getByRole('button', { name: 'How sure?' });
+  if ((await ask.getAttribute('aria-expanded')) === 'false') await ask.click();
+  await page.locator('sc-sure p').waitFor();
+  return (await page.textContent('sc-sure')).replaceAll(/\s+/g, ' ');
+}
 export const problem = (page) =>
   page
     .waitForSelector('[data-state="problem"] .sentence, [data-state="does_not_fit"] .sentence')

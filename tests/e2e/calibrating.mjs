@@ -1,6 +1,6 @@
 // Tasks of the view that calibrates. Part of run.mjs.
 import assert from 'node:assert/strict';
-import { fingerprint, verdict } from './browser.mjs';
+import { fingerprint, sureness, verdict } from './browser.mjs';
 import { audit, site, task } from './harness.mjs';
 import { benchResult, calibrated, chosen, prompts, steps } from './measured.mjs';
 
@@ -51,9 +51,8 @@ await task(
     await page.getByText('The scenario carries the calibration').first().waitFor();
     await page.getByRole('button', { name: 'Back to the forecast' }).click();
     await verdict(page);
-    await page.waitForFunction(() =>
-      /Calibrated by the scenario/.test(document.querySelector('#known-error')?.textContent),
-    );
+    await sureness(page);
+    await page.waitForFunction(() => /Calibrated by the scenario/.test(document.querySelector('sc-sure')?.textContent));
     const own = await fingerprint(page);
     assert.notEqual(own, before);
     await page.waitForFunction(() => /^#z1\.|calibration/.test(location.hash));
@@ -63,7 +62,7 @@ await task(
     await page.goto('about:blank');
     await page.goto(site.url + hash);
     await verdict(page);
-    const line = await page.textContent('#known-error');
+    const line = await sureness(page);
     assert.match(
       line,
       /Calibrated by the scenario's own measurements: TPOT ±[\d.]+ % on 6 fitted rows \(decode steps\)/,
@@ -85,7 +84,7 @@ await task(
     await card.waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Back to the forecast' }).click();
     await page.waitForFunction((former) => document.querySelector('#fingerprint')?.textContent === former, before);
-    assert.doesNotMatch(await page.textContent('#known-error'), /Calibrated on your/);
+    assert.doesNotMatch(await sureness(page), /Calibrated by the scenario/);
     return `${hash.length} characters`;
   },
 );

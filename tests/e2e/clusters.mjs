@@ -370,13 +370,6 @@ await task(
   { fragment: apart },
 );
 
-await task('known error: the model of step times stands below the verdict', async (page) => {
-  await verdict(page);
-  const text = (await page.textContent('.verdict #known-error')).replaceAll(/\s+/g, ' ');
-  assert.match(text, /^10 runs .*model analytic, from the data sheet\. .*\d+ serving runs.*TTFT/);
-  return text;
-});
-
 await task(
   'parts: without a connection the page says what is missing, and goes on',
   async (page) => {

@@ -18,7 +18,14 @@ await task('playback: plays, pauses, is scrubbed, and goes by steps with the key
   await openOverTime(page);
   const slider = page.getByLabel('Playhead', { exact: true });
   await slider.focus();
-  const starts = await page.$eval('sc-playback', ({ steps }) => [...steps.step_start_s.slice(0, 4)]);
+  // It begins where there is something to see.
+  const [first, ...starts] = await page.$eval('sc-playback', ({ steps, time }) => {
+    const { step_start_s: all, step_running: running, step_waiting: waiting } = steps;
+    const load = (step) => running[step] + waiting[step];
+    const busy = [...all.keys()].reduce((best, step) => (load(step) > load(best) ? step : best), 0);
+    return [time, ...all.slice(busy, busy + 4)];
+  });
+  assert.equal(first, starts[0]);
   for (const next of starts.slice(1)) {
     await page.keyboard.press('ArrowRight');
     assert.equal(await playhead(page), next);

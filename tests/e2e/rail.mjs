@@ -46,6 +46,16 @@ await task('rail: arrows step, GPUs double, and resets take it back', async (pag
   for (const key of ['ArrowUp', 'ArrowUp', 'ArrowDown']) await page.keyboard.press(key);
   await becomes(rate, '41');
   await nextResult(page, first);
+  const same = page.locator('#load-as');
+  await becomes(same, '2,460');
+  const second = await fingerprint(page);
+  await page.getByLabel('Unit of the load').selectOption('users');
+  const users = Number(await same.inputValue());
+  await same.fill(String(users / 2));
+  await nextResult(page, second);
+  assert.ok(Math.abs(Number(await rate.inputValue()) - 20.5) < 0.2, await rate.inputValue());
+  await rate.fill('41');
+  await page.waitForFunction((before) => document.querySelector('#fingerprint')?.textContent === before, second);
   const gpus = box(page, '/cluster/pools/0/tensor_parallel');
   await gpus.focus();
   for (const key of ['ArrowUp', 'ArrowUp']) await page.keyboard.press(key);
@@ -68,7 +78,7 @@ await task('rail: every setting is found by its name and by its words', async (p
   const found = page.locator('sc-all-settings sc-field');
   await found.first().waitFor();
   assert.equal(await found.first().getAttribute('data-pointer'), '/engine/watermark');
-  await page.locator('#settings-search').fill('seats');
+  await page.locator('#settings-search').fill('batch size');
   await page.locator('sc-all-settings sc-field[data-pointer="/engine/max_num_seqs"]').waitFor();
   await page.locator('#settings-search').fill('xyzzy');
   await page.getByText('No setting has these words.').waitFor();

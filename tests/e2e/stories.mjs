@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { command } from '../command.mjs';
-import { field, fingerprint, nextResult, verdict, waysOut } from './browser.mjs';
+import { banded, field, fingerprint, nextResult, verdict, waysOut } from './browser.mjs';
 import { preset, skip, task } from './harness.mjs';
 import { calibrated, prompts, steps } from './measured.mjs';
 
@@ -58,16 +58,39 @@ await task('story: 70B on four H100 for retrieval, an answer and a way out', asy
   return within(6);
 });
 
-await task('story: the highest rate under the targets', async (page) => {
-  await verdict(page);
-  const { tab, within } = hand(page);
-  await tab('Plan');
-  await page
-    .locator('#plan-max-rate')
-    .getByText(/breaks first/)
-    .waitFor({ timeout: 300_000 });
-  assert.match(await page.innerText('#plan-max-rate'), /[\d.]+ to [\d.]+/);
-  return within(1);
+await task('story: how much more it holds, and what would change it most, without a click', async (page) => {
+  await banded(page);
+  const places = () =>
+    page
+      .locator('.tile, .verdict, .tabs')
+      .evaluateAll((all) => all.map((each) => JSON.stringify(each.getBoundingClientRect())));
+  const before = await places();
+  await page.locator('[data-kind="found"]').waitFor();
+  assert.deepEqual(await places(), before, 'nothing moves');
+  const words = async () => (await page.locator('.holds > :last-child').innerText()).replaceAll(/\s+/g, ' ');
+  const [, value, low, high, sure] =
+    /^Holds up to ([\d.]+) req\/s \(([\d.]+) to ([\d.]+)\), \d+ % above this rate; 90 % sure up to ([\d.]+)\./.exec(
+      await words(),
+    );
+  assert.ok(Number(low) <= Number(value) && Number(value) <= Number(high) && Number(sure) <= Number(high));
+  const tick = page.locator('sc-field[data-pointer="/workload/arrivals/rate_per_s"] .held');
+  assert.match(await tick.getAttribute('title'), new RegExp(`: ${value}$`), 'one figure has one value');
+  await page.locator('sc-better tbody tr').nth(1).waitFor();
+  assert.match(await page.innerText('sc-better thead'), /TPOT p99, at most 20\sms \(now [\d.]+\sms\)/);
+  assert.match(await page.innerText('sc-better .ways-others summary'), /\d+ changes? that give less or cost more/);
+  const first = await fingerprint(page);
+  await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('42');
+  await nextResult(page, first);
+  assert.ok((await words()).startsWith(`Holds up to ${value} req/s`), 'it does not depend on the rate');
+  await page.selectOption('sc-field[data-pointer="/hardware/preset"] select', 'a100-80gb');
+  const seen = await page.waitForFunction(
+    () =>
+      /A100/.test(document.querySelector('.sentence')?.textContent) &&
+      (document.querySelector('.holds > :last-child')?.textContent ?? 'not yet'),
+  );
+  assert.doesNotMatch(await seen.jsonValue(), /up to/, 'with the first answer of another GPU, it is gone');
+  assert.equal(await tick.count(), 0);
+  return `${value} req/s, 0 clicks`;
 });
 
 await task(

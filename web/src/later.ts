@@ -10,6 +10,10 @@ import { Undo } from './state/undo';
 export function begin(app: App): void {
   addStyles(styles);
   app.remember(new Undo());
+  app.plans().then(
+    (plans) => plans.keepHeadroom(),
+    () => undefined,
+  );
   addEventListener('keydown', (event) => key(app, event));
   addEventListener('beforeprint', () => print(true));
   addEventListener('afterprint', () => print(false));

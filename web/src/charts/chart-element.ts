@@ -65,6 +65,7 @@ export abstract class ChartElement extends LitElement {
   plots: uPlot[] = [];
   #observer: ResizeObserver | null = null;
   #structure = '';
+  #inputs: readonly unknown[] | null = null;
   #hadFocus = false;
 
   constructor() {
@@ -87,6 +88,10 @@ export abstract class ChartElement extends LitElement {
   protected abstract structure(): string;
   protected abstract buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[];
   protected abstract updatePlots(): void;
+  /** All that plots of one structure draw: while these are the same, what a hand has zoomed to stays. Null: not known. */
+  protected inputs(): readonly unknown[] | null {
+    return null;
+  }
   protected abstract readout(plot: uPlot): TemplateResult | string;
   /** What stands above each plot, for files. */
   protected plotTitles(): readonly string[] {
@@ -210,14 +215,21 @@ export abstract class ChartElement extends LitElement {
     }
     const structure = `${this.theme}|${this.structure()}`;
     if (this.plots.length > 0 && structure === this.#structure && host.firstChild) {
-      this.updatePlots();
+      if (!this.#hasDrawn()) this.updatePlots();
     } else {
       this.#drop();
       host.replaceChildren();
       this.#structure = structure;
       this.plots = this.buildPlots(host, readPalette(this), Math.max(240, host.clientWidth));
     }
+    this.#inputs = this.inputs();
     this.showReadout(this.plots[0]);
+  }
+
+  #hasDrawn(): boolean {
+    const now = this.inputs();
+    const former = this.#inputs;
+    return now !== null && former?.length === now.length && now.every((each, index) => Object.is(each, former[index]));
   }
 
   #drop(): void {

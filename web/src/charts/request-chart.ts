@@ -151,6 +151,11 @@ export class RequestChart extends ChartElement {
     return parts.filter((part) => this.#chosen().some(({ spans }) => lengthOf(spans, part) > 0));
   }
 
+  /** "412 + 96": what the row is about; its number is no information. */
+  #lengths(request: number): string {
+    return `${formatCount(this.#at('prompt_tokens', request))} + ${formatCount(this.#at('output_tokens', request))}`;
+  }
+
   /** "2 → 7" where one prefilled and another decoded. */
   #where(request: number): string {
     const [from, to] = [this.#at('prefill_replica', request), this.#at('replica', request)];
@@ -174,6 +179,10 @@ export class RequestChart extends ChartElement {
 
   protected structure(): string {
     return `${this.order} ${this.#chosen().length} ${this.#usedParts().join()}`;
+  }
+
+  protected override inputs(): readonly unknown[] {
+    return [this.#chosen()];
   }
 
   cursorStep(plot: uPlot): number {
@@ -232,14 +241,14 @@ export class RequestChart extends ChartElement {
         },
         {
           ...axis,
-          label: 'Request',
+          label: 'Tokens in and out',
           grid: { show: false },
           incrs: [1e15],
           space: 1,
-          size: 64,
+          size: 112,
           splits: () => Array.from({ length: rows }, (_, row) => row + 0.5),
           filter: (_plot, splits) => splits,
-          values: () => this.#chosen().map(({ request }) => formatCount(this.#number(request))),
+          values: () => this.#chosen().map(({ request }) => this.#lengths(request)),
         },
       ],
       series: [{}, { paths: () => null, points: { show: false } }],

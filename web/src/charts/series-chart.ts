@@ -37,6 +37,8 @@ export interface Pane {
   readonly share?: boolean;
   /** In place of an empty pane, where all is 0. */
   readonly none?: string;
+  /** Its scale is of its own values, whose mean and peak stand beside its name. */
+  readonly lane?: boolean;
 }
 
 /** What comes before and after is drawn, but not counted; simulated seconds. */
@@ -49,6 +51,7 @@ export interface Counted {
 const wholeSteps = Array.from({ length: 12 }, (_, power) => [1, 2, 5].map((digit) => digit * 10 ** power)).flat();
 const timeColumn = 'series_time_s';
 const axisHeight = 48;
+const laneHeight = 64;
 
 export class SeriesChart extends ChartElement {
   static override properties = {
@@ -61,6 +64,8 @@ export class SeriesChart extends ChartElement {
   declare subject: string;
   /** null: all of it. */
   declare counted: Counted | null;
+  /** Beside the names of lanes. */
+  readonly #figures = new Map<Pane, HTMLElement>();
 
   constructor() {
     super();
@@ -145,6 +150,11 @@ export class SeriesChart extends ChartElement {
     return `${timeUnit(this.#column(timeColumn).at(-1) ?? 0).name} ${ends} ${this.#drawn.length} ${JSON.stringify(this.panes)}`;
   }
 
+  protected override inputs(): readonly unknown[] {
+    const { from_s: from, until_s: until } = this.counted ?? {};
+    return [...this.csvColumns().map((name) => this.columns?.[name]), from, until];
+  }
+
   cursorStep(plot: uPlot): number {
     return Math.max(1, plot.over.clientWidth / Math.max(1, this.#column(timeColumn).length));
   }
@@ -152,14 +162,20 @@ export class SeriesChart extends ChartElement {
   protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     const drawn = this.#drawn;
     const last = drawn.at(-1);
-    const height = Math.max(88, Math.round(224 / Math.max(1, drawn.length)));
+    const height = drawn[0]?.lane ? laneHeight : Math.max(88, Math.round(224 / Math.max(1, drawn.length)));
+    this.#figures.clear();
     const ends = this.#uncounted().map(([name]) => name);
-    return this.panes.flatMap((pane, index) => {
+    const plots = this.panes.flatMap((pane, index) => {
       const key = pane.series.map(({ label, meaning }) => ({ label, mark: `swatch ${meaning}` }));
       if (index === 0 && ends.length > 0)
         key.push({ label: `${ends.join(' and ')}, not counted`, mark: 'swatch uncounted' });
       const heading = paneKey(key);
       host.append(heading);
+      if (pane.lane) {
+        const figure = document.createElement('span');
+        heading.firstElementChild?.after(figure);
+        this.#figures.set(pane, figure);
+      }
       if (!drawn.includes(pane)) {
         const none = document.createElement('span');
         none.append(pane.none ?? '');
@@ -169,6 +185,15 @@ export class SeriesChart extends ChartElement {
       const options = this.#options(pane, palette, width, height + (pane === last ? axisHeight : 8), pane === last);
       return [new uPlot(options, this.#data(pane), host)];
     });
+    this.#sayFigures();
+    return plots;
+  }
+
+  #sayFigures(): void {
+    for (const [pane, figure] of this.#figures) {
+      const { mean, high } = spread(this.#column(pane.series[0]?.column ?? ''));
+      figure.textContent = `mean ${pane.share ? formatPercent(mean) : formatNumber(mean)}, peak ${shown(pane, high)}`;
+    }
   }
 
   #options(pane: Pane, palette: Palette, width: number, height: number, withTime: boolean): uPlot.Options {
@@ -189,7 +214,10 @@ export class SeriesChart extends ChartElement {
       },
       scales: {
         x: { time: false },
-        y: pane.share ? { range: [0, 1] } : { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] },
+        y:
+          pane.share && !pane.lane
+            ? { range: [0, 1] }
+            : { range: (_plot, _low, high) => [0, high > 0 ? high * 1.08 : 1] },
       },
       axes: [
         withTime
@@ -202,11 +230,13 @@ export class SeriesChart extends ChartElement {
           : { ...timeAxis, size: 0, values: () => [], ticks: { show: false } },
         {
           ...axis,
-          label: pane.unit,
+          ...(pane.lane ? { size: 48 } : { label: pane.unit, size: 64 }),
           space: 28,
-          size: 64,
-          ...(pane.share ? { splits: () => [0, 0.5, 1] } : { incrs: wholeSteps }),
-          values: (_plot, splits) => splits.map((value) => (pane.share ? `${value * 100}` : formatTick(value))),
+          ...(pane.share ? (pane.lane ? {} : { splits: () => [0, 0.5, 1] }) : { incrs: wholeSteps }),
+          values: (_plot, splits) =>
+            splits.map((value) =>
+              pane.share ? `${formatTick(value * 100)}${pane.lane ? '\u202f%' : ''}` : formatTick(value),
+            ),
         },
       ],
       series: [
@@ -269,6 +299,7 @@ export class SeriesChart extends ChartElement {
       const pane = drawn[index];
       if (pane) plot.setData(this.#data(pane));
     });
+    this.#sayFigures();
   }
 
   protected readout(plot: uPlot): TemplateResult | string {

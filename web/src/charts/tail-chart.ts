@@ -32,6 +32,9 @@ const columnOf = (metric: Metric) => `cdf_${metric}_ms`;
 
 type Limit = Report['slo'][number] & { readonly limit_ms: number };
 
+/** Sampling and model error together where that is known, else sampling alone. */
+const spanOf = (target: Limit | undefined) => target?.band ?? target ?? { low: null, high: null };
+
 export class TailChart extends ChartElement {
   static override properties = {
     ...ChartElement.properties,
@@ -129,6 +132,10 @@ export class TailChart extends ChartElement {
     return `${this.#panels.join()} ${this.other !== null}`;
   }
 
+  protected override inputs(): readonly unknown[] {
+    return [this.columns, this.report, this.other];
+  }
+
   cursorStep(plot: uPlot): number {
     return plot.over.clientWidth / 100;
   }
@@ -172,13 +179,20 @@ export class TailChart extends ChartElement {
     return this.#limits(metric).find((slo) => slo.percentile === 99 && slo.class === undefined);
   }
 
-  /** p99, of all runs where there is a target, with its interval; the limit stands at the axis. */
+  /** p99, of all runs where there is a target, with its band, as the tile has it; the limit stands at the axis. */
   #figure(metric: Metric): TemplateResult {
     const target = this.#target(metric);
     if (target?.unbounded) return html`p99 <b>no bound</b>`;
-    const { value_ms: value = this.#valueAt(metric, 0.99), low = null, high = null } = target ?? {};
+    const { value_ms: value = this.#valueAt(metric, 0.99) } = target ?? {};
+    const { low, high } = spanOf(target);
     const other = this.other ? this.#valueAt(metric, 0.99, 'other') : null;
-    return html`p99 <b>${formatTime(value)}</b>${value !== null && low !== null && high !== null ? ` (${formatInterval(low, high, value)})` : nothing}${other === null ? nothing : html`, A (dotted) <b>${formatTime(other)}</b>`}`;
+    const span =
+      value === null || low === null
+        ? ''
+        : high === null
+          ? `at least ${formatTime(low)}`
+          : formatInterval(low, high, value);
+    return html`p99 <b>${formatTime(value)}</b>${span === '' ? nothing : ` (${span})`}${other === null ? nothing : html`, A (dotted) <b>${formatTime(other)}</b>`}`;
   }
 
   protected override plotTitles(): readonly string[] {
@@ -189,7 +203,7 @@ export class TailChart extends ChartElement {
     const axis = axisStyle(palette);
     return {
       width,
-      height: beside ? 264 : 200,
+      height: beside ? 296 : 200,
       legend: { show: false },
       padding: [12, 28, 0, 0],
       cursor: { y: false, drag: { x: false, y: false }, points: { show: false }, sync: { key: 'tail' } },
@@ -250,7 +264,7 @@ export class TailChart extends ChartElement {
       Math.min(this.#valueAt(metric, 0.999) ?? 0, p99 * 3),
       this.#valueAt(metric, 0.99, 'other') ?? 0,
       ...limits.map(({ limit_ms: limit }) => (limit < p99 * 8 ? limit * 1.2 : 0)),
-      ...limits.map((slo) => (slo.unbounded ? 0 : (slo.high ?? 0))),
+      ...limits.map((slo) => (slo.unbounded ? 0 : (spanOf(slo).high ?? 0))),
     );
     return [
       [tailOf(0.5), tailOf(0.999)],
@@ -336,7 +350,7 @@ export class TailChart extends ChartElement {
     pen.setLineDash([]);
   }
 
-  /** p99, with its interval where there is a target. */
+  /** p99; where there is a target, in its band (a light box) and its interval of sampling (a whisker). */
   #drawDot(plot: uPlot, palette: Palette, metric: Metric): void {
     const { ctx: pen } = plot;
     const ratio = devicePixelRatio;
@@ -346,6 +360,14 @@ export class TailChart extends ChartElement {
     if (value === null || value === undefined) return;
     const left = plot.valToPos(tailOf(0.99), 'x', true);
     const top = (ms: number) => plot.valToPos(ms, 'y', true);
+    if (target?.band) {
+      const { low, high } = target.band;
+      const above = high === null ? plot.bbox.top : top(high);
+      pen.fillStyle = palette.of(metric);
+      pen.globalAlpha = 0.3;
+      pen.fillRect(left - 6 * ratio, above, 12 * ratio, top(low) - above);
+      pen.globalAlpha = 1;
+    }
     pen.strokeStyle = palette.ink;
     pen.lineWidth = 1.5 * ratio;
     if (target && target.low !== null && target.high !== null) {
@@ -373,7 +395,7 @@ export class TailChart extends ChartElement {
         const panel = this.plots[index];
         return sum + this.#limits(metric).length - (panel ? this.#namedLimits(panel, metric).length : 0);
       }, 0);
-      return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>Hatched: beyond a limit. A dot is p99.${this.#panels.includes('itl') && (this.report?.certainty?.runs ?? 1) > 1 ? ' The curve of ITL is of the first run.' : ''}</span>`;
+      return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>Hatched: beyond a limit. A dot is p99, with its band.${this.#panels.includes('itl') && (this.report?.certainty?.runs ?? 1) > 1 ? ' The curve of ITL is of the first run.' : ''}</span>`;
     }
     const fraction = fractionOf(plot.posToVal(left, 'x'));
     return html`<b>${formatPercent(fraction)} have</b> ${this.#panels.map((metric) => {

@@ -1,6 +1,6 @@
 import type { AdvisedChange, Advice, BlameSide, TimeParts } from 'servecast';
 import { describe, expect, it } from 'vitest';
-import { costChange, culprit, sorted } from './advice';
+import { costChange, culprit, freeChange, improving, sorted } from './advice';
 
 function change(name: string, meets: boolean, effect: number, more: Partial<AdvisedChange> = {}): AdvisedChange {
   return {
@@ -36,6 +36,39 @@ describe('what is worth a row', () => {
     const { effect: _effect, ...refused } = change('a', false, 0);
     const rows = sorted(advice([{ ...refused, issues: ['it does not fit'] }]));
     expect([...rows.enough, ...rows.nearer, ...rows.useless]).toEqual([]);
+  });
+});
+
+describe('what gives a met target more room', () => {
+  it('is by cost, then by how much, and what still meets all targets', () => {
+    const { helping, others } = improving(
+      advice([
+        change('dear', true, 0.5, { cost_per_hour: 5 }),
+        change('free', true, 0.1, { cost_per_hour: 2.5 }),
+        change('free and more', true, 0.3, { cost_per_hour: 2.5 }),
+        change('misses', false, 0.4, { cost_per_hour: 2.5 }),
+        change('no more', true, 0, { cost_per_hour: 2.5 }),
+      ]),
+    );
+    expect(helping.map(({ change: name }) => name)).toEqual(['free and more', 'free', 'dear']);
+    expect(others.map(({ change: name }) => name)).toEqual(['misses', 'no more']);
+  });
+  it('puts a GPU without a price last', () => {
+    const { helping } = improving(
+      advice([change('unpriced', true, 0.5), change('dear', true, 0.1, { cost_per_hour: 90 })]),
+    );
+    expect(helping.map(({ change: name }) => name)).toEqual(['dear', 'unpriced']);
+  });
+});
+
+describe('the change that goes with more GPUs', () => {
+  const base = change('as it is', false, 0, { cost_per_hour: 2.5 });
+  const of = (changes: readonly AdvisedChange[]) => freeChange({ ...advice(changes), base })?.change;
+  it('is the one that helps most and costs nothing', () => {
+    const free = { cost_per_hour: 2.5 };
+    const dear = change('2 replicas', false, 0.9, { cost_per_hour: 5, gpus: 2 });
+    expect(of([dear, change('a', false, 0.1, free), change('b', false, 0.3, free)])).toBe('b');
+    expect(of([dear, change('a', false, 0.001, free)])).toBeUndefined();
   });
 });
 

@@ -8,9 +8,14 @@ import { parts, type Part } from './requests';
 const helps = 0.01;
 const mostEnough = 4;
 const mostPartial = 2;
+const mostHelping = 6;
+/** A GPU without a price costs more than any that has one. */
+const unpriced = 1e6;
 
 export type Ran = AdvisedChange &
   Required<Pick<AdvisedChange, 'effect' | 'meets' | 'slo' | 'overloaded' | 'served_per_s'>>;
+
+type Priced = Pick<AdvisedChange, 'cost_per_hour' | 'gpus'>;
 
 const ran = (change: AdvisedChange): change is Ran => change.effect !== undefined;
 
@@ -23,8 +28,31 @@ export function sorted(advice: Advice): { enough: readonly Ran[]; nearer: readon
   return { enough: enough.slice(0, mostEnough), nearer: nearer.slice(0, enough.length > 1 ? 0 : mostPartial), useless };
 }
 
+/** Of a target that is met: what gives it more room, by its cost, then by the room. */
+export function improving(advice: Advice): { helping: readonly Ran[]; others: readonly Ran[] } {
+  const all = advice.changes.filter(ran);
+  const gives = ({ meets, effect }: Ran) => meets && effect >= helps;
+  const costOf = ({ cost_per_hour: cost, gpus }: Ran) => cost ?? gpus * unpriced;
+  const helping = all.filter(gives).sort((a, b) => costOf(a) - costOf(b) || b.effect - a.effect);
+  const shown = helping.slice(0, mostHelping);
+  return { helping: shown, others: all.filter((change) => !shown.includes(change)) };
+}
+
+/** The change that costs nothing and brings missed targets nearest, to be taken with more GPUs; null: none does. */
+export function freeChange(advice: Advice): Ran | null {
+  const { base } = advice;
+  const isFree = ({ gpus, cost_per_hour: cost, effect }: Ran) =>
+    base !== null && gpus === base.gpus && cost === base.cost_per_hour && effect >= helps;
+  return (
+    advice.changes
+      .filter(ran)
+      .filter(isFree)
+      .sort((a, b) => b.effect - a.effect)[0] ?? null
+  );
+}
+
 /** "+$2.50/h", "+1 GPU" where no price is known. */
-export function costChange(change: AdvisedChange, base: AdvisedChange | null): string {
+export function costChange(change: Priced, base: Priced | null): string {
   if (!base) return '';
   const { cost_per_hour: cost, gpus } = change;
   const sign = (value: number) => (value < 0 ? '\u2212' : '+');

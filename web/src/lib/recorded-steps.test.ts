@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { lanesOf, nextStart, stepAt, stepsByReplica } from './recorded-steps';
+import { busiest, lanesOf, nextStart, stepAt, stepsByReplica } from './recorded-steps';
 
 /** Two replicas of pool 0, and one of pool 1. */
 const steps = {
@@ -35,6 +35,11 @@ describe('recorded steps', () => {
       2,
       null,
     ]);
+  });
+
+  it('are played from a busy moment', () => {
+    expect(busiest(steps)).toBe(2);
+    expect(busiest({})).toBe(0);
   });
 
   it('lead from one to the next and back', () => {

@@ -62,3 +62,12 @@ export function nextStart(steps: Columns, time: number, forward: boolean): numbe
   }
   return Number.isFinite(best) ? best : time;
 }
+
+/** When the first step with most requests, running and waiting, begins: what is worth looking at first. */
+export function busiest(steps: Columns): number {
+  const load = (step: number) => (steps['step_running']?.[step] ?? 0) + (steps['step_waiting']?.[step] ?? 0);
+  const starts = steps['step_start_s'] ?? none;
+  let best = 0;
+  for (let step = 1; step < starts.length; step += 1) if (load(step) > load(best)) best = step;
+  return starts[best] ?? 0;
+}

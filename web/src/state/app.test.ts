@@ -517,6 +517,22 @@ describe('the app', () => {
     engine.finish();
     expect(state().ways_out).toBeNull();
   });
+  it('Improvements_OfMetTargets_AreTriedOnceTheBandIsThere_ForWhoLooksAtWhy', async () => {
+    const report = engine.finishWithTarget();
+    expect(state().ways_out).toMatchObject({ missed: false, kind: 'offered' });
+    app.reasons.askWhy(true);
+    expect(engine.advised, 'the band first').toHaveLength(0);
+    engine.banded[0]?.answer(report);
+    await vi.waitFor(() => expect(engine.advised).toHaveLength(1));
+    expect(state().ways_out).toMatchObject({ missed: false, kind: 'trying' });
+    app.setValue(rate, 5, 'dragging');
+    expect(engine.advice_cancels).toBe(1);
+  });
+  it('Improvements_GiveWayToWaysOut_WhereTheBandMisses', async () => {
+    const report = engine.finishWithTarget();
+    engine.banded[0]?.answer({ ...report, verdict: { ...report.verdict, state: 'misses' } });
+    await vi.waitFor(() => expect(state().ways_out).toMatchObject({ missed: true, kind: 'trying' }));
+  });
   it('WaysOut_OfAnOldScenario_AreNotShown_AndStopWhenTheNextRunBegins', () => {
     engine.finish(1, 'overloaded');
     const old = engine.advised[0]!;

@@ -1,6 +1,6 @@
 // The fewest GPUs of a kind that keep a scenario's targets: tensor parallelism by doubling, and for each the fewest
 // replicas, which the planner answers. Loaded with comparisons.
-import type { Issue } from 'servecast';
+import type { Issue, MinGpus } from 'servecast';
 import type { TraceFile } from '../engine/client';
 import { getAt, needsTrace, setAt, type Document } from './document';
 import { poolList, poolsOf, roleOf } from './pools';
@@ -36,20 +36,21 @@ export function withFewest(document: Document, { tensor_parallel, replicas }: Fe
   return setAt(document, poolList, [{ ...pool, tensor_parallel, replicas }]);
 }
 
-/** Hears the fewest, or why there are none. Returns what gives it up. */
+/** Hears the fewest and what found it, or why there are none. Returns what gives it up. */
 export function findFewest(
   { planners, options }: Pick<Plans, 'planners' | 'options'>,
   document: Document,
   trace: TraceFile | null,
-  done: (found: Fewest | null, issues: readonly Issue[]) => void,
+  done: (found: Fewest | null, issues: readonly Issue[], plan: MinGpus | null) => void,
 ): () => void {
   const file = needsTrace(document) ? trace : null;
   let stop: () => void = () => undefined;
   let why: readonly Issue[] = [];
+  let plan: MinGpus | null = null;
   const tried = (parallel: number, best: Fewest | null) => {
     const next = parallel * 2;
     // With more to a replica, one replica must be fewer than what was found.
-    if (next > mostParallel || (best && next >= best.tensor_parallel * best.replicas)) done(best, why);
+    if (next > mostParallel || (best && next >= best.tensor_parallel * best.replicas)) done(best, why, plan);
     else ask(next, best);
   };
   const ask = (parallel: number, best: Fewest | null) => {
@@ -70,6 +71,7 @@ export function findFewest(
           if (replicas === undefined) why = [{ path: '', message: sentence }];
           const found = replicas === undefined ? null : { tensor_parallel: parallel, replicas };
           const isFewer = found && (!best || parallel * found.replicas < best.tensor_parallel * best.replicas);
+          if (isFewer && 'pools' in answer) plan = answer as MinGpus;
           tried(parallel, isFewer ? found : best);
         },
         failed(issues) {

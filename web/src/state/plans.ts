@@ -6,6 +6,8 @@ import { Planners } from '../engine/pool';
 import { equalJson, needsTrace, removeAt, setAt, type Document, type Json } from './document';
 import { assign } from './fields';
 import type { FormSource } from './fields';
+import { headroomOf } from './headroom';
+import { rateOf, ratePointer } from './rate';
 import { Searches } from './search';
 import type { Plan, Store } from './store';
 import { firstRun } from '../lib/first-run';
@@ -22,7 +24,9 @@ export const questions: readonly PlanQuestion[] = [
   'tornado',
   'day',
 ];
-export const ratePointer = '/workload/arrivals/rate_per_s';
+export { rateOf, ratePointer } from './rate';
+/** A certain answer that has stood for so long is being read: until then the engine belongs to whoever works. */
+const readMs = 600;
 
 /** What is typed into the blanks of questions. */
 export interface PlanInputs extends Omit<PlanOptions, 'hours'> {
@@ -91,6 +95,9 @@ export class Plans {
   readonly planners: Planners;
   readonly #stops = new Map<PlanQuestion, () => void>();
   #watched = false;
+  /** The highest load is asked for by itself. */
+  #keepsHeadroom = false;
+  #reading: ReturnType<typeof setTimeout> | undefined;
 
   constructor(engine: Engine, store: Store, source: () => FormSource | null) {
     this.#engine = engine;
@@ -103,13 +110,24 @@ export class Plans {
 
   /** Of the rate, as long as nothing else differs. */
   #tick(): void {
-    const { document, plans, held_rate: shown } = this.#store.state;
+    const { held_rate: shown, plans, document } = this.#store.state;
     const plan = plans['max-rate'];
-    const answer = plan?.kind === 'answered' && plan.answer && 'monotone' in plan.answer ? plan.answer.answer : null;
+    // The same words with another file.
+    if (plan && plan.kind !== 'running' && plan.trace !== this.#traceOf(document)) {
+      const { 'max-rate': _gone, ...others } = plans;
+      this.#store.update({ plans: others });
+      return;
+    }
+    const known = headroomOf(this.#store.state);
+    const answer = known?.kind === 'found' ? known.answer : null;
     const isOfRate = answer?.unit === 'requests/s' || answer?.unit === 'conversations/s';
-    const isSame = plan && equalJson(removeAt(plan.document, ratePointer), removeAt(document, ratePointer));
-    const held = answer && isOfRate && isSame ? Number(answer.value.toPrecision(3)) : null;
+    const held = answer && isOfRate ? Number(answer.value.toPrecision(3)) : null;
     if (held !== shown) this.#store.update({ held_rate: held });
+  }
+
+  /** That the page has. */
+  get trace(): TraceFile | null {
+    return this.#engine.traceFile;
   }
 
   get inputs(): PlanInputs {
@@ -130,11 +148,24 @@ export class Plans {
   watch(on: boolean): void {
     this.#watched = on;
     if (on) this.refresh();
-    else this.halt();
+    else this.#leave();
+  }
+
+  /** What is asked for without the view goes on. */
+  #leave(): void {
+    for (const question of this.#stops.keys()) if (question !== 'max-rate' || !this.#keepsHeadroom) this.stop(question);
+    this.searches.stop();
+  }
+
+  /** From now on the highest load is asked for after every certain answer, once that has stood for a moment. */
+  keepHeadroom(): void {
+    this.#keepsHeadroom = true;
+    this.refresh();
   }
 
   /** A run begins: what is asked is of another scenario. */
   halt(): void {
+    clearTimeout(this.#reading);
     for (const question of this.#stops.keys()) this.stop(question);
     this.searches.stop();
   }
@@ -149,18 +180,23 @@ export class Plans {
 
   /** To be called when the shown run has ended. */
   refresh(): void {
+    clearTimeout(this.#reading);
+    if (this.#watched) for (const question of questions) this.#renew(question);
+    else if (this.#keepsHeadroom) this.#reading = setTimeout(() => this.#renew('max-rate'), readMs);
+  }
+
+  /** Asks, or offers to ask, what is not known of the shown scenario. */
+  #renew(question: PlanQuestion): void {
     const { shown, plans } = this.#store.state;
-    if (!this.#watched || shown?.completeness !== 'final' || shown.outcome.report.slo.length === 0) return;
-    const quick = !tookLong(shown.outcome.report);
-    for (const question of questions) {
-      if (question === 'speculation' && !speculates(shown.outcome.report)) continue;
-      if (question === 'day' && !hasHours(shown.outcome.report)) continue;
-      const known = plans[question];
-      if (known && !['offered', 'stopped'].includes(known.kind) && this.isOf(question, known)) continue;
-      // What a load costs needs no runs; a day, those of many deployments.
-      if ((quick && question !== 'day') || question === 'cost') this.ask(question);
-      else this.#set(question, this.#offered(shown.document, this.inputs));
-    }
+    if (shown?.completeness !== 'final' || shown.outcome.report.slo.length === 0) return;
+    const { report } = shown.outcome;
+    if (question === 'speculation' && !speculates(report)) return;
+    if (question === 'day' && !hasHours(report)) return;
+    const known = plans[question];
+    if (known && !['offered', 'stopped'].includes(known.kind) && this.isOf(question, known)) return;
+    // What a load costs needs no runs; a day, those of many deployments.
+    if ((!tookLong(report) && question !== 'day') || question === 'cost') this.ask(question);
+    else this.#set(question, this.#offered(shown.document, this.inputs));
   }
 
   /** Whether the answer is one to the scenario as it is shown. */
@@ -256,13 +292,6 @@ export const speculates = (report: Report): boolean => firstRun(report).speculat
 
 /** Replicas by the hour are those of the only pool. */
 export const hasHours = ({ pools }: Report): boolean => (pools?.length ?? 1) === 1;
-
-/** Of a process with one rate for all; null: no one number is the load. */
-export function rateOf({ scenario, classes }: Report): number | null {
-  const arrivals = (scenario['workload'] as { arrivals?: { rate_per_s?: unknown } } | undefined)?.arrivals;
-  const rate = arrivals?.rate_per_s;
-  return typeof rate === 'number' && classes.length === 0 ? rate : null;
-}
 
 /** What a question reads of the inputs. */
 function read(question: PlanQuestion, inputs: PlanInputs): Json {

@@ -7,6 +7,7 @@ import type {
   Explanation,
   Issue,
   PlanAnswer,
+  PlanPoint,
   PlanQuestion,
   Report,
   SearchAnswer,
@@ -123,16 +124,32 @@ export interface LinkProblem {
   } | null;
 }
 
-/** Changes that might bring a missed target, for an outcome. */
+/** Changes that might bring a missed target, or give a met one more room, for an outcome. */
 export interface WaysOut {
   readonly of: Outcome;
+  /** A target is missed. */
+  readonly missed: boolean;
   /** "offered": so long a run is not repeated a dozen times unasked. */
   readonly kind: 'offered' | 'trying' | 'tried' | 'cancelled' | 'failed';
   readonly progress: number;
   readonly advice: Advice | null;
   readonly message: string;
-  /** Where no change is enough: how many GPUs of this kind would be. null: that was not asked, or there are none. */
-  readonly fewest: { readonly document: Document; readonly words: string } | 'sought' | null;
+  /** Where no one change is enough: designs that are, by the plan of the fewest GPUs. */
+  readonly designs: readonly FoundDesign[];
+  /** More of them are sought. */
+  readonly seeks: boolean;
+}
+
+/** As many GPUs of a kind as keep all targets, of the scenario with or without a change. */
+export interface FoundDesign {
+  readonly document: Document;
+  readonly words: string;
+  readonly gpus: number;
+  readonly cost_per_hour: number | null;
+  /** In the order of the report's, where the plan ran so many; null: it did not. */
+  readonly slo: PlanPoint['slo'] | null;
+  /** With the forecast's error all targets are met with 90 %. */
+  readonly sure: boolean;
 }
 
 /** What is known of a question of capacity. */

@@ -1,6 +1,6 @@
 // What follows a verdict: why it is as it is and what each request did, when somebody asks; and, when a target is missed, what might be changed.
 // For that the engine runs about a dozen one-step changes; one of them may be taken over.
-import type { AdvisedChange } from 'servecast';
+import type { Advice, AdvisedChange } from 'servecast';
 import type { Engine } from '../engine/client';
 import { mostRequestsDrawn, requestColumns } from '../lib/requests';
 import { needsTrace, readDocument, type Document } from './document';
@@ -16,12 +16,20 @@ export function wantsWayOut(shown: Shown): boolean {
   return completeness === 'final' && (state === 'misses' || state === 'overloaded');
 }
 
+/** Whether its targets are met, or nearly, and might be with more room. */
+function hasRoom({ completeness, outcome }: Shown): boolean {
+  const { verdict, slo } = outcome.report;
+  return completeness === 'final' && slo.length > 0 && (verdict.state === 'meets' || verdict.state === 'near');
+}
+
 export class Reasons {
   readonly #engine: Engine;
   readonly #store: Store;
   #turn = 0;
   #bandTurn = 0;
   #bands = false;
+  /** The bands of what is shown are there, or not to be had. */
+  #rested = false;
   #asking = false;
   #watching = false;
   readonly #plans: () => Promise<Plans>;
@@ -37,6 +45,7 @@ export class Reasons {
   halt(): void {
     this.#turn += 1;
     this.#bandTurn += 1;
+    this.#rested = false;
     this.#engine.cancelBand();
     this.#stopSeeking();
     if (this.#store.state.ways_out?.kind === 'trying') this.#engine.cancelAdvice();
@@ -53,17 +62,27 @@ export class Reasons {
 
   #offer(): void {
     const { shown } = this.#store.state;
-    const wanted = shown && wantsWayOut(shown) ? shown.outcome : null;
+    const missed = shown !== null && wantsWayOut(shown);
+    const wanted = shown && (missed || hasRoom(shown)) ? shown.outcome : null;
     const offered: WaysOut | null = wanted && {
       of: wanted,
+      missed,
       kind: 'offered',
       progress: 0,
       advice: null,
       message: '',
-      fewest: null,
+      designs: [],
+      seeks: false,
     };
     this.#store.update({ ways_out: offered });
-    if (wanted && !tookLong(wanted.report)) this.look();
+    if (missed && wanted && !tookLong(wanted.report)) this.look();
+  }
+
+  /** What gives met targets more room is tried for who looks at why, after all that a verdict is made of. */
+  #improve(): void {
+    const { shown, ways_out: found } = this.#store.state;
+    if (!this.#asking || !this.#rested || !shown || found?.of !== shown.outcome) return;
+    if (!found.missed && found.kind === 'offered' && !tookLong(shown.outcome.report)) this.look();
   }
 
   /** From now on bands follow every certain verdict; an embed has none. */
@@ -79,10 +98,14 @@ export class Reasons {
     const banded = await this.#engine.band(JSON.stringify(shown.document), needsTrace(shown.document));
     const { shown: now, document } = this.#store.state;
     // Of an older run, or of a document that was edited meanwhile.
-    if (!banded || !now || turn !== this.#bandTurn) return;
-    if (now.outcome !== shown.outcome || document !== shown.document) return;
-    this.#store.update({ shown: { ...now, banded } });
-    if (!this.#store.state.ways_out) this.#offer();
+    if (!now || turn !== this.#bandTurn || now.outcome !== shown.outcome || document !== shown.document) return;
+    if (banded) {
+      this.#store.update({ shown: { ...now, banded } });
+      const { ways_out: found } = this.#store.state;
+      if (!found || (!found.missed && wantsWayOut({ ...now, banded }))) this.#offer();
+    }
+    this.#rested = true;
+    this.#improve();
   }
 
   look(): void {
@@ -97,26 +120,24 @@ export class Reasons {
     this.#engine.advise(JSON.stringify(shown.document), needsTrace(shown.document), {
       progress: (progress) => put({ progress }),
       finished: (advice, progress) => {
-        put({ kind: progress < 1 ? 'cancelled' : 'tried', progress, advice });
-        if (progress >= 1 && !advice.changes.some(({ meets }) => meets)) void this.#seekFewest(turn, shown);
+        const seeks = found.missed && progress >= 1 && !advice.changes.some(({ meets }) => meets);
+        put({ kind: progress < 1 ? 'cancelled' : 'tried', progress, advice, seeks });
+        if (seeks) void this.#seekDesigns(turn, shown, advice);
       },
       failed: (message) => put({ kind: 'failed', message }),
     });
   }
 
-  /** A list of ways out ends in one that is: as many GPUs of this kind as keep all targets, where any number does. */
-  async #seekFewest(turn: number, { document, outcome }: Shown): Promise<void> {
-    const [plans, part] = await Promise.all([this.#plans(), import('./fewest')]).catch(() => []);
-    if (!plans || !part || turn !== this.#turn) return;
-    if (!part.hasFewest(document, outcome.report.scenario as Document)) return;
-    const put = (fewest: WaysOut['fewest']) => {
+  /** A list of ways out ends in one that is, where there is any. */
+  async #seekDesigns(turn: number, shown: Shown, advice: Advice): Promise<void> {
+    const [plans, part] = await Promise.all([this.#plans(), import('./designs')]).catch(() => []);
+    if (turn !== this.#turn) return;
+    const put = (change: Pick<WaysOut, 'designs' | 'seeks'>) => {
       const { ways_out: now } = this.#store.state;
-      if (turn === this.#turn && now) this.#set({ ...now, fewest });
+      if (turn === this.#turn && now) this.#set({ ...now, ...change });
     };
-    put('sought');
-    this.#stopSeeking = part.findFewest(plans, document, this.#engine.traceFile, (found) =>
-      put(found && { document: part.withFewest(document, found), words: part.fewestInWords(found) }),
-    );
+    if (plans && part) this.#stopSeeking = part.findDesigns(plans, shown, advice, this.#engine.traceFile, put);
+    else put({ designs: [], seeks: false });
   }
 
   /** What was tried until then stays. */
@@ -128,6 +149,7 @@ export class Reasons {
   askWhy(on: boolean): void {
     this.#asking = on;
     void this.#explain();
+    this.#improve();
   }
 
   async #explain(): Promise<void> {

@@ -3,7 +3,7 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Field, Issue } from 'servecast';
-import { formatGiven, readNumber, sentence } from '../lib/format';
+import { formatGiven, formatNumber, readNumber, sentence } from '../lib/format';
 import type { App } from '../state/app';
 import { lastOf, type Json } from '../state/document';
 import { stepped } from '../lib/steps';
@@ -368,7 +368,7 @@ export class FieldElement extends LitElement {
       title="${formatGiven(low)} to ${formatGiven(high)} ${unitOf(field)}"
       .value=${live(String(position))}
       @input=${onInput}
-    />${held === null || held > high ? nothing : html`<i class="held" .style=${`--at:${shareOf(held)}`} title="The highest that keeps all targets: ${held}"></i>`}</div>`;
+    />${held === null || held > high ? nothing : html`<i class="held" .style=${`--at:${shareOf(held)}`} title="The highest that keeps all targets: ${formatNumber(held)}"></i>`}</div>`;
   }
 
   /** Never from the scenario that happens to be open: the same value is at the same place after a reload. */

@@ -147,9 +147,12 @@ function renderTraffic(view: ViewContext, source: FormSource): TemplateResult {
     view.state.coefficients.kind === 'none' || view.openGroups.has(allSettings) ? nothing : renderCoefficients(view);
   if (needsTrace(source.document)) return html`${renderTrace(view)} ${coefficients}`;
   const load = loadOf(source);
+  const isRate = load?.endsWith('rate_per_s') ?? false;
+  if (isRate) needPart('sc-load-as', () => import('./load-as'));
   return html`
     ${renderField(view, source, '/workload/preset', { label: 'Workload' })}
-    ${load ? renderField(view, source, load, { label: load.endsWith('rate_per_s') ? 'Rate' : 'Clients', slider: true, held: view.state.held_rate }) : nothing}
+    ${load ? renderField(view, source, load, { label: isRate ? 'Rate' : 'Clients', slider: true, held: view.state.held_rate }) : nothing}
+    ${isRate ? html`<sc-load-as .view=${view}></sc-load-as>` : nothing}
     ${renderLengths(view, source, 'prompt_tokens', 'Prompt')} ${renderLengths(view, source, 'output_tokens', 'Output')}
     ${renderField(view, source, '/workload/requests', { label: 'Requests', slider: true, unit: '' })}
     ${view.state.trace.kind === 'none' ? nothing : renderTrace(view)} ${coefficients}

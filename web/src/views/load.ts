@@ -11,14 +11,18 @@ import { firstRun, whichRun } from '../lib/first-run';
 const loadPanes: readonly Pane[] = [
   {
     unit: 'requests',
-    series: [
-      { column: 'series_running', label: 'Running', meaning: 'running' },
-      { column: 'series_waiting', label: 'Waiting', meaning: 'waiting', dash: [5, 3], fill: 'hatched' },
-    ],
+    lane: true,
+    series: [{ column: 'series_running', label: 'Running', meaning: 'running', fill: 'solid' }],
+  },
+  {
+    unit: 'requests',
+    lane: true,
+    series: [{ column: 'series_waiting', label: 'Waiting', meaning: 'waiting', fill: 'hatched' }],
   },
   {
     unit: '%',
     share: true,
+    lane: true,
     series: [{ column: 'series_kv_usage', label: 'KV memory in use', meaning: 'kv', fill: 'solid' }],
   },
 ];
@@ -37,7 +41,7 @@ function subjectOf(report: Report | null): string {
 }
 
 export function renderLoad(view: ViewContext, { report, columns, waitingFor, stem }: About): TemplateResult {
-  return html`<sc-series-chart .subject=${subjectOf(report)} .note=${report ? html`${basisOf(report)}${renderPoolKv(report)}${renderPrefixCache(report)}${renderSpeculation(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 1) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
+  return html`<sc-series-chart .subject=${subjectOf(report)} .note=${report ? html`${basisOf(report)}${renderPoolKv(report)}${renderPrefixCache(report)}${renderSpeculation(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 2) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
 }
 
 /**

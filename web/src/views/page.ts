@@ -276,7 +276,7 @@ export class PageElement extends LitElement {
 
   #waysOut(view: ViewContext): TemplateResult | typeof nothing {
     const { ways_out: found, shown, link_problem: problem } = view.state;
-    if (!found || found.of !== shown?.outcome || problem) return nothing;
+    if (!found?.missed || found.of !== shown?.outcome || problem) return nothing;
     needPart('sc-ways-out', () => import('./ways-out'));
     return html`<sc-ways-out .view=${view}></sc-ways-out>`;
   }

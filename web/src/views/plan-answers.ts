@@ -19,6 +19,7 @@ import { ratePointer, type Plans } from '../state/plans';
 import type { Plan } from '../state/store';
 import { closestTarget, nameOfTarget } from './compare-figures';
 import type { ViewContext } from './context';
+import { sureWords } from './sure-words';
 import { renderSign } from './verdict';
 
 export interface AnswerContext {
@@ -68,7 +69,7 @@ export function renderHighest(context: AnswerContext): TemplateResult {
     view.app.useVariant(plans.with(plan.document, ratePointer, Number(rate.toPrecision(3))));
   const isRate = unit === 'requests/s' && shown?.outcome.report.classes.length === 0;
   return html`
-    ${found ? headline(`${formatNumber(found.value)} ${found.unit}`, `${formatNumber(found.low)} to ${formatNumber(found.high)}. ${first}`) : noFigure(plan)}
+    ${found ? headline(`${formatNumber(found.value)} ${found.unit}`, html`${formatNumber(found.low)} to ${formatNumber(found.high)}. ${first}${answer.sure ? html` ${sureWords(answer.sure)}.` : nothing}`) : noFigure(plan)}
     <sc-rate-chart .plan=${answer} .unit=${unit} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-rate'}></sc-rate-chart>
     <p class="plan-note">${basis(answer.runs, answer.requests)}
       ${answer.monotone ? nothing : html`<b>Not monotone: a heavier load than one that misses is certain to meet the targets.</b>`}

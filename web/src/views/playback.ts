@@ -5,7 +5,7 @@ import uPlot from 'uplot';
 import { hatch, readPalette } from '../charts/palette';
 import type { Columns } from '../engine/protocol';
 import { countOf, formatCount, formatPercent, formatTime } from '../lib/format';
-import { nextStart, stepAt, stepsByReplica } from '../lib/recorded-steps';
+import { busiest, nextStart, stepAt, stepsByReplica } from '../lib/recorded-steps';
 
 const speeds = [0.1, 0.3, 1, 3, 10, 30, 100, 300, 1000];
 const bounds = ['overhead', 'compute', 'bandwidth'];
@@ -71,7 +71,7 @@ export class PlaybackElement extends LitElement {
     if (changed.has('steps')) {
       this.#byReplica = stepsByReplica(this.steps);
       this.#pause();
-      this.time = this.#span[0];
+      this.time = busiest(this.steps);
       if (!this.#byReplica[this.replica]) this.replica = 0;
     }
     this.shownStep = stepAt(this.steps, this.#byReplica[this.replica] ?? [], this.time);

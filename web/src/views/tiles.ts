@@ -3,6 +3,7 @@ import { html, nothing, svg, type TemplateResult } from 'lit';
 import type { Catalog, Report } from 'servecast';
 import {
   countOf,
+  formatCount,
   formatGivenTime,
   formatInterval,
   formatNumber,
@@ -51,7 +52,7 @@ export function renderNumbers(view: ViewContext): TemplateResult | typeof nothin
   const mark = (figure?: string) => evidenceMark(view, report, figure);
   return html`<section class="numbers" aria-label="Key numbers">
       ${latencyTile(view, report, 'ttft', mark('ttft_p99'))} ${latencyTile(view, report, 'tpot', mark('tpot'))}
-      ${throughputTile(view, report, mark())} ${costTile(view, report, mark())}
+      ${throughputTile(view, report, mark())} ${costTile(view, report)}
     </section>
     ${
       open
@@ -79,19 +80,29 @@ export const evidenceWords = {
   known_bad: 'Known bad',
 } as const;
 
-/** Shape, word and how far a figure was off on measured servers; what TPOT was scored on is its mean. */
-function evidenceMark(view: ViewContext, { evidence, latency_model: model }: Report, figure?: string): TemplateResult {
+/** Shape and word; how far a figure was off on measured servers on hover. */
+function evidenceMark(view: ViewContext, { evidence, latency_model: model }: Report, figure = ''): TemplateResult {
   const open = view.openGroups.has('provenance');
-  const error = figure === undefined ? undefined : evidence.errors[figure];
-  const nine =
-    error?.p90 === null || error?.p90 === undefined ? '' : `; for nine in ten at most ${formatPercent(error.p90)}`;
+  const { median, p90 = null } = evidence.errors[figure] ?? {};
+  const error =
+    median === undefined
+      ? ''
+      : `: ±${formatPercent(median)}${figure === 'tpot' ? ' on the mean' : ''}${p90 === null ? '' : `, for nine in ten at most ${formatPercent(p90)}`}`;
   return html`<button
     class="mark ${evidence.class}"
     type="button"
     aria-expanded=${open}
-    title=${`${evidence.sentence || model.description}${nine}`}
+    title=${`${evidence.sentence || model.description}${error}`}
     @click=${() => view.toggleGroup('provenance', !open)}
-  ><span class="visually-hidden">Evidence: </span>${evidenceWords[evidence.class]}${error ? ` ±${Number((100 * error.median).toPrecision(2))}\u202f%${figure === 'tpot' ? ' on the mean' : ''}` : nothing}</button>`;
+  ><span class="visually-hidden">Evidence: </span>${evidenceWords[evidence.class]}</button>`;
+}
+
+/** That the target is met, of sampling and the forecast's error together. */
+function chance({ band }: Latency): TemplateResult | typeof nothing {
+  if (!band) return nothing;
+  const { probability: p } = band;
+  const text = p > 0.99 ? '> 99\u202f%' : p < 0.01 ? '< 1\u202f%' : levelText(p);
+  return html`<span class="chance" title="The probability that this target is met">met: <b>${text}</b></span>`;
 }
 
 function latencyTile(view: ViewContext, report: Report, metric: 'ttft' | 'tpot', mark: TemplateResult): TemplateResult {
@@ -125,7 +136,7 @@ function latencyTile(view: ViewContext, report: Report, metric: 'ttft' | 'tpot',
   return html`<div class="card tile" data-side=${side ?? ''}>
     ${head} ${valueLine(timeQuantity(value), intervalOf(target, report))} ${value === null ? nothing : marginBar(target)}
     <p class="tile-foot"><b>${judged ? marginWords(target, side) : isUncertain(view.state) ? 'not certain' : 'not judged'}</b><span>limit ${formatGivenTime(target.limit_ms)}</span></p>
-    ${mark}
+    <p class="tile-foot">${mark}${judged ? chance(target) : nothing}</p>
   </div>`;
 }
 
@@ -133,7 +144,7 @@ function marginWords(target: Latency, side: Side | null): string {
   const { value_ms: value, limit_ms: limit, unserved_share: unserved, band } = target;
   if (unserved > 1 - target.percentile / 100) return `${formatPercent(unserved)} got no answer`;
   if (value === null) return 'no value';
-  if (side === 'near') return band ? `met with ${levelText(band.probability)}` : 'too close to call';
+  if (side === 'near' && !band) return 'too close to call';
   return marginText(value / limit);
 }
 
@@ -156,17 +167,18 @@ function intervalOf(target: Latency, report: Report): TemplateResult | typeof no
   return html`<span class="interval of-target term" tabindex="0">${level}: ${rangeText(band.low, band.high, value)}<span class="tip" role="tooltip">Sampling and model error together.${sampling} Model error alone, ${level}: ${rangeText(band.model.low, band.model.high, value)}. ${report.model_error?.sentence ?? ''}</span></span>`;
 }
 
-/** To 1.3 times the limit; the band, or the interval, is a lighter box and a whisker. */
-function marginBar({ value_ms: value, low: least, high: most, band, limit_ms: limit }: Latency): TemplateResult {
-  const low = band ? band.low : least;
-  const high = band ? (band.high ?? Infinity) : most;
-  const at = (ms: number | null) => Math.min(130, (100 * (ms ?? 0)) / limit);
-  const box = low !== null && high !== null && at(high) > at(low);
+/** To 1.3 times the limit; a lighter box is the band, a line the interval of sampling. */
+function marginBar({ value_ms: value, low, high, band, limit_ms: limit }: Latency): TemplateResult {
+  const at = (ms: number | null) => Math.min(130, (100 * (ms ?? Infinity)) / limit);
+  const over = (name: string, from: number | null, to: number | null, y: number, height: number) =>
+    from !== null && at(to) > at(from)
+      ? svg`<rect class=${name} x=${at(from)} y=${y} width=${at(to) - at(from)} height=${height} />`
+      : nothing;
   return html`<svg class="margin-bar" viewBox="0 0 130 8" preserveAspectRatio="none" aria-hidden="true">
     ${svg`<rect class="track" width="100" height="8" />
     <rect class="beyond" x="100" width="30" height="8" />
     <rect class="fill" width=${at(value)} height="8" />
-    ${box ? svg`<rect class="box" x=${at(low)} width=${at(high) - at(low)} height="8" /><rect class="whisker" x=${at(low)} y="3.5" width=${at(high) - at(low)} height="1" />` : nothing}
+    ${band ? over('box', band.low, band.high, 0, 8) : nothing}${high === null ? nothing : over('whisker', low, high, 3.5, 1)}
     <rect class="tick" x="99.6" width="0.8" height="8" />`}
   </svg>`;
 }
@@ -240,11 +252,13 @@ function unpriced(report: Report, price: string | null): string | null {
   return price === null || pool < 0 ? price : `/cluster/pools/${pool}${price}`;
 }
 
-function costTile(view: ViewContext, report: Report, mark: TemplateResult): TemplateResult {
+const hoursOfMonth = 730;
+
+function costTile(view: ViewContext, report: Report): TemplateResult {
   const cost = report.cost_per_million_output_tokens;
   const source = view.app.source;
   const pointer = source ? unpriced(report, pricePointer(source)) : null;
-  const head = tileHead('Cost', '$ per million output tokens');
+  const head = tileHead('Cost', '');
   if (cost === null) {
     return html`<div class="card tile">
       ${head}
@@ -265,10 +279,10 @@ function costTile(view: ViewContext, report: Report, mark: TemplateResult): Temp
       : typeof price === 'number'
         ? `at $${price.toFixed(2)} per GPU-hour, ${basis || 'your price'}`
         : 'from the price of the GPU';
+  const perHour = cost * report.output_tokens_per_s * 0.0036;
   return html`<div class="card tile">
     ${head}
-    ${valueLine({ number: `$${formatNumber(cost)}`, unit: '' }, '')}
-    <p class="tile-note">${note}</p>
-    ${mark}
+    ${valueLine({ number: `$${formatCount(Math.round(perHour * hoursOfMonth))}`, unit: 'a month' }, '')}
+    <p class="tile-note"><b>$${formatNumber(cost)}</b> per M tokens out<br /><b>$${formatNumber(perHour / report.requests_per_s / 3.6)}</b> per 1k requests<br />${note}</p>
   </div>`;
 }

@@ -118,9 +118,9 @@ function reported(view: ViewContext, report: Report): TemplateResult {
       ${renderSign(sign, uncertain ? 'Coarse' : undefined)}
       <div>
         <p class="sentence ${report.slo.length > 0 && sign !== 'partial' && !shown?.banded ? 'awaits' : ''}" role="status">${old ? 'Before your change: ' : uncertain ? 'In one short run: ' : ''}${sentence(verdict.sentence)}</p>
-        ${verdict.limit === '' ? nothing : html`<p class="limit-line">${sentence(verdict.limit)}</p>`}
+        ${holds(view, report)} ${verdict.limit === '' ? nothing : html`<p class="limit-line">${sentence(verdict.limit)}</p>`}
         ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
-        ${shown?.completeness === 'coarse' ? coarseBasis(view, report) : basis(report)} ${disagreement(report)} ${otherTrace(view)} ${fitted(view)}
+        ${shown?.completeness === 'coarse' ? coarseBasis(view, report) : basis(view, report)} ${disagreement(report)} ${otherTrace(view)} ${fitted(view)}
         ${
           partial && shown.completeness === 'cancelled'
             ? html`<p class="cancelled"><b>Cancelled at ${percent(shown.progress)}.</b> What is shown covers only that part.
@@ -151,20 +151,19 @@ function coarseBasis(view: ViewContext, report: Report): TemplateResult {
   return html`<p class="quiet-text" id="known-error"><b>Coarse:</b> one run of ${countOf(arrived, 'request')}, whose interval is not known. ${follows}</p>`;
 }
 
-const sources: Readonly<Record<Report['latency_model']['provenance'], string>> = {
-  measured: 'measured',
-  interpolated: 'interpolated between measurements',
-  extrapolated: 'extrapolated from measurements',
-  datasheet: 'from the data sheet',
-  coefficients: 'from given coefficients',
-};
+/** How much load it holds: where targets are kept or missed; its code comes after the first verdict. */
+function holds(view: ViewContext, { slo, verdict: { state } }: Report): TemplateResult | typeof nothing {
+  if (slo.length === 0 || !['meets', 'near', 'misses', 'overloaded'].includes(state)) return nothing;
+  needPart('sc-holds', () => import('./holds'));
+  return html`<sc-holds .view=${view}></sc-holds>`;
+}
 
-/** What the sentence rests on: how many runs, which model of step times, and how far that was off where it was compared. */
-function basis(report: Report): TemplateResult {
-  const { latency_model: model } = report;
-  const error = report.evidence.sentence || model.known_error || 'Its error is not known.';
-  const words = `${runsInWords(report)} Step times: model ${model.backend}, ${sources[model.provenance]}. ${error}`;
-  return html`<p class="quiet-text" id="known-error" title=${words}>${words}</p>`;
+/** How many runs, in a line; the rest when somebody asks. */
+function basis(view: ViewContext, report: Report): TemplateResult {
+  const open = view.openGroups.has('sure');
+  if (open) needPart('sc-sure', () => import('./sure'));
+  return html`<p class="quiet-text" id="known-error">${runsInWords(report)} <button class="as-link" type="button" aria-expanded=${open} @click=${() => view.toggleGroup('sure', !open)}>How sure?</button></p>
+    ${open ? html`<sc-sure .report=${report}></sc-sure>` : nothing}`;
 }
 
 /** A simulation that breaks a law is a defect of ours: nothing else on the page is to be believed. */
@@ -175,22 +174,12 @@ function disagreement(report: Report): TemplateResult | typeof nothing {
 }
 
 function runsInWords(report: Report): string {
-  const { certainty, slo, workload } = report;
-  const { arrived } = firstRun(report);
+  const { certainty, slo } = report;
   const banded = slo.find(({ band }) => band)?.band;
-  const brackets = banded
-    ? ` In brackets: ${levelText(banded.level)} bands, sampling and model error.`
-    : slo.length > 0
-      ? ' In brackets: 95 % intervals.'
-      : '';
-  switch (certainty?.method) {
-    case 'replications':
-      return `${countOf(certainty.runs, 'run')} of ${countOf(certainty.requests_per_run, 'request')}, without warm-up and drain.${brackets}`;
-    case 'batch_means':
-      return `One run of ${countOf(arrived, 'request')}${workload.source === 'trace' ? ', as the trace is one path' : ''}, in ${certainty.batches ?? 0} batches.${brackets}`;
-    default:
-      return `One run of ${countOf(arrived, 'request')}, so no interval is known.`;
-  }
+  const brackets = banded ? `, ${levelText(banded.level)} bands` : slo.length > 0 ? ', 95\u202f% intervals' : '';
+  if (certainty?.method === 'replications')
+    return `${countOf(certainty.runs, 'run')} of ${countOf(certainty.requests_per_run, 'request')}${brackets}.`;
+  return `One run of ${countOf(firstRun(report).arrived, 'request')}${certainty?.method === 'batch_means' ? brackets : ''}.`;
 }
 
 /** A fit is smoother than its trace: what that came to itself stays in view. */

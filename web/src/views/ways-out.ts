@@ -1,14 +1,15 @@
-// Under a verdict that misses: one-step changes, each run on the same requests, with what it gives, what it costs and
-// a button that takes it over. Loaded when it is first needed.
-import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
-import type { AdvisedChange, Advice, Report } from 'servecast';
-import { formatGivenTime, formatInterval, formatNumber, formatPercent, formatTime, sentence } from '../lib/format';
-import { costChange, sorted, type Ran } from '../lib/advice';
-import { addStyles } from '../lib/part';
-import type { WaysOut } from '../state/store';
-import styles from '../styles/ways-out.css?inline';
+// Under a verdict that misses: what would meet the targets, cheapest first, each run: single changes, else the fewest GPUs
+// with and without one; and the load that these GPUs hold. What does not get there is folded. Loaded when it is first
+// needed.
+import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import type { Advice, AdvisedChange, Report } from 'servecast';
+import { formatGiven, formatNumber, sentence } from '../lib/format';
+import { sorted, type Ran } from '../lib/advice';
+import { headroomOf } from '../state/headroom';
+import { rateOf, ratePointer } from '../state/rate';
+import type { FoundDesign, WaysOut } from '../state/store';
 import type { ViewContext } from './context';
-import { evidenceWords } from './tiles';
+import { folded, headOf, shownTargets, table, wayRow, type Way } from './ways-rows';
 
 export class WaysOutElement extends LitElement {
   static override properties = { view: { attribute: false } };
@@ -46,102 +47,61 @@ export class WaysOutElement extends LitElement {
 
   #rows(found: WaysOut, advice: Advice, report: Report): TemplateResult {
     const { enough, nearer, useless } = sorted(advice);
-    const overloaded = advice.base?.overloaded === true;
     const columns = shownTargets(report);
-    return html`<div class="table-scroll" tabindex="0" role="region" aria-label="Ways out">
-      <table>
-        <thead><tr>
-          <th scope="col"><span class="visually-hidden">Verdict</span></th>
-          <th scope="col">Change</th>
-          ${overloaded ? html`<th scope="col">serves</th>` : nothing}
-          ${columns.map((index) => html`<th scope="col">${headOf(report, index)}</th>`)}
-          <th scope="col">cost</th>
-          <th scope="col">evidence</th>
-          <th scope="col"><span class="visually-hidden">Take it over</span></th>
-        </tr></thead>
-        <tbody>
-          ${[...enough, ...nearer].map((change) => this.#row(change, advice.base, columns, overloaded))}
-          ${this.#fewest(found, columns.length + Number(overloaded) + 2)}
-        </tbody>
-      </table>
-    </div>
-    <p class="ways-rest">${icon(false)}<span>${restInWords(useless, enough.length + nearer.length, report, overloaded)}${found.kind === 'cancelled' ? html` Stopped before all were tried. <button class="as-link" type="button" @click=${() => this.view.app.reasons.look()}>Try all</button>` : nothing}</span></p>`;
+    const { base } = advice;
+    const cost = ({ cost_per_hour: price, gpus }: Way) => price ?? gpus * unpriced;
+    const meets = [
+      ...enough.map((change) => this.#changed(change)),
+      ...found.designs.map((each) => this.#design(each)),
+    ];
+    const ways = [...meets.sort((a, b) => cost(a) - cost(b)), ...this.#lighter(report, base)];
+    const near = ways.length > 0 ? [] : nearer;
+    const others = advice.changes.filter((change): change is Ran => change.effect !== undefined && !change.meets);
+    const heads = columns.map((index) => headOf(report, index));
+    return html`${table(
+      'Ways out',
+      heads,
+      html`${[...ways, ...near.map((change) => this.#changed(change))].map((way) => wayRow(way, base, columns, 'Use'))}
+        ${found.seeks ? html`<tr><td></td><td colspan=${columns.length + 4}>Looking for how many GPUs would do…</td></tr>` : nothing}`,
+    )}
+    <div class="ways-rest">
+      ${ways.length > 0 || found.seeks || near.length > 0 || useless.length === 0 ? nothing : html`<p>No change that was tried helps, nor any number of these GPUs.</p>`}
+      ${folded('that do not get there', others, report, base?.overloaded === true)}
+      ${found.kind === 'cancelled' ? html`<p>Stopped before all were tried. <button class="as-link" type="button" @click=${() => this.view.app.reasons.look()}>Try all</button></p>` : nothing}
+    </div>`;
   }
 
-  #fewest({ fewest }: WaysOut, width: number): TemplateResult | typeof nothing {
-    if (fewest === null) return nothing;
-    if (fewest === 'sought')
-      return html`<tr><td></td><td colspan=${width + 2}>Looking for how many of these GPUs would do…</td></tr>`;
-    return html`<tr>
-      <td>${icon(true)}</td>
-      <th scope="row">${fewest.words}</th>
-      <td colspan=${width}>the fewest of these GPUs that keep all targets (Plan)</td>
-      <td><button type="button" aria-label=${`Use ${fewest.words}`} @click=${() => this.view.app.useVariant(fewest.document)}>Use</button></td>
-    </tr>`;
+  #changed(change: Ran): Way {
+    const { meets, gpus, cost_per_hour, slo, evidence = 'untested' } = change;
+    const use = () => this.view.app.useWayOut(change);
+    return { words: change.change, note: meets ? '' : 'not enough', meets, gpus, cost_per_hour, slo, evidence, use };
   }
 
-  #row(change: Ran, base: AdvisedChange | null, columns: readonly number[], overloaded: boolean): TemplateResult {
-    return html`<tr>
-      <td>${icon(change.meets)}</td>
-      <th scope="row">${change.change}${change.meets ? nothing : html` <small>not enough</small>`}</th>
-      ${overloaded ? html`<td>${formatNumber(change.served_per_s)}<small>\u202freq/s</small></td>` : nothing}
-      ${columns.map((index) => html`<td>${targetValue(change, index)}</td>`)}
-      <td>${costChange(change, base)}</td>
-      <td><span class="mark ${change.evidence ?? 'untested'}">${evidenceWords[change.evidence ?? 'untested']}</span></td>
-      <td><button type="button" aria-label=${`Use ${change.change}`} @click=${() => this.view.app.useWayOut(change)}>Use</button></td>
-    </tr>`;
+  #design({ document, words, gpus, cost_per_hour, slo, sure }: FoundDesign): Way {
+    const note = sure ? 'the fewest, 90\u202f% sure' : 'the fewest, by sampling alone';
+    const use = () => this.view.app.useVariant(document);
+    return { words, note, meets: true, gpus, cost_per_hour, slo, evidence: null, use };
+  }
+
+  /** What these GPUs hold of it, as the verdict says; none where no one number is the load. */
+  #lighter(report: Report, base: AdvisedChange | null): readonly Way[] {
+    const { state, app } = this.view;
+    const known = headroomOf(state);
+    const own = rateOf(report);
+    const { source } = app;
+    if (known?.kind !== 'found' || own === null || !base || !source) return [];
+    const { answer, sure } = known;
+    const rate = Number(Math.min(answer.low, sure?.at_90 ?? answer.low).toPrecision(3));
+    if (!(rate < own)) return [];
+    const { gpus, cost_per_hour } = base;
+    const note = `turns away ${formatGiven(Number((100 * (1 - rate / own)).toPrecision(2)))}\u202f%`;
+    const use = () => app.setValue(ratePointer, rate, 'dragging');
+    const words = `${formatNumber(rate)} req/s on these GPUs`;
+    return [{ words, note, meets: true, gpus, cost_per_hour, slo: null, evidence: null, use }];
   }
 }
 
-const mostNamed = 4;
+/** A GPU without a price stands behind all that have one. */
+const unpriced = 1e6;
 
-/** The two that are nearest to their limits, or furthest beyond. */
-function shownTargets(report: Report): readonly number[] {
-  return report.slo
-    .map(({ margin }, index) => ({ margin: margin ?? -Infinity, index }))
-    .sort((a, b) => a.margin - b.margin)
-    .slice(0, 2)
-    .map(({ index }) => index);
-}
-
-function headOf(report: Report, index: number): string {
-  const target = report.slo[index];
-  if (!target) return '';
-  const whose = target.class === undefined ? '' : ` of ${target.class}`;
-  if (target.limit_ms === null) return `within all limits${whose}, at least ${formatPercent(target.limit_share)}`;
-  return `${target.metric.toUpperCase()} p${target.percentile}${whose}, at most ${formatGivenTime(target.limit_ms)}`;
-}
-
-function targetValue(change: Ran, index: number): TemplateResult {
-  const { value_ms: value, share, low, high } = change.slo[index] ?? { low: null, high: null };
-  if (share !== null && share !== undefined)
-    return html`<b>${formatPercent(share)}</b>${low === null || high === null ? nothing : html` <small>(${formatNumber(low * 100)} to ${formatNumber(high * 100)})</small>`}`;
-  if (value === null || value === undefined) return html`no bound`;
-  return html`<b>${formatTime(value)}</b>${low === null || high === null ? nothing : html` <small>(${formatInterval(low, high, value)})</small>`}`;
-}
-
-function restInWords(useless: readonly Ran[], rows: number, report: Report, overloaded: boolean): string {
-  if (useless.length === 0)
-    return rows === 0 ? 'No change that was tried helps.' : 'All else that was tried helps less.';
-  const [first] = shownTargets(report);
-  const figure = (change: Ran) => {
-    if (overloaded) return `serves ${formatNumber(change.served_per_s)} req/s`;
-    const value = first === undefined ? undefined : change.slo[first]?.value_ms;
-    const share = first === undefined ? undefined : change.slo[first]?.share;
-    if (change.overloaded) return 'overloaded';
-    return typeof share === 'number' ? formatPercent(share) : formatTime(value);
-  };
-  const named = useless.slice(0, mostNamed).map((change) => `${change.change} (${figure(change)})`);
-  const more = useless.length - named.length;
-  const words = `${useless.length === 1 ? 'Does' : 'Do'} not help: ${named.join(', ')}${more > 0 ? `, nor ${more} more` : ''}.`;
-  return rows === 0 ? `No change that was tried helps. ${words}` : words;
-}
-
-function icon(good: boolean): TemplateResult {
-  return html`<svg class="way-icon ${good ? 'is-meets' : 'is-misses'}" viewBox="0 0 16 16" width="16" height="16" role="img" aria-label=${good ? 'Meets' : 'Misses'}>
-    ${svg`<circle cx="8" cy="8" r="7" /><path d=${good ? 'M5 8.200l2.200 2.200L11 6' : 'M5.500 5.500l5 5M10.500 5.500l-5 5'} />`}
-  </svg>`;
-}
-
-addStyles(styles);
 customElements.define('sc-ways-out', WaysOutElement);

@@ -7,6 +7,8 @@ import { addStyles } from '../lib/part';
 import styles from '../styles/why.css?inline';
 import { culprit } from '../lib/advice';
 import { parts, type Part } from '../lib/requests';
+import type { AppState, Shown } from '../state/store';
+import './better';
 import type { ViewContext } from './context';
 import { term } from './tiles';
 
@@ -62,6 +64,10 @@ export class WhyElement extends LitElement {
   protected override render(): TemplateResult {
     const { shown, explanation: found } = this.view.state;
     if (!shown) return html`<p class="quiet-text">Empty: nothing was simulated.</p>`;
+    return html`${this.view.state.ways_out?.missed === false ? html`<sc-better .view=${this.view}></sc-better>` : nothing}${this.#reasons(shown, found)}`;
+  }
+
+  #reasons(shown: Shown, found: AppState['explanation']): TemplateResult {
     if (found?.of !== shown.outcome)
       return html`<p class="quiet-text">${shown.completeness === 'final' ? 'Asking where the time went…' : 'Empty: known when the run has ended.'}</p>`;
     const { explanation } = found;
