@@ -276,7 +276,10 @@ Scenario With(const Json& row, const std::string& with) {
   const auto text = [&row](const char* name) { return row[name].get<std::string>(); };
   Scenario s = Parsed(Document("llama-3.1-8b", text("gpu"), "vllm"));
   s.engine.compared_as = text("engine");
-  if (s.engine.compared_as == "sglang") s.scheduler.policy = "sglang";
+  // By the rules of the engine that was measured, but where the row says not.
+  if (!s.engine.compared_as.starts_with("vllm") && !Contains(with, "rules other")) {
+    s.scheduler.policy = s.engine.compared_as;
+  }
   const char* const weights[] = {"16-bit", "FP8", "INT4", "NVFP4", "MXFP4"};
   for (int i = 0; i < 5; ++i) {
     if (with.rfind(weights[i], 0) == 0) s.model.quantization = static_cast<Quantization>(i);

@@ -93,8 +93,11 @@ std::string ChangedText(const Scenario& s) {
 
 // Features beside which runs of others still say something. All others make a kind: precision,
 // experts, attention, expert parallelism.
-constexpr std::string_view kBesides[] = {"launch options", "rules other than vLLM's",
-                                         "rules other than SGLang's", "pipeline stages",
+constexpr std::string_view kBesides[] = {"launch options",
+                                         "rules other than vLLM's",
+                                         "rules other than SGLang's",
+                                         "rules other than TensorRT-LLM's",
+                                         "pipeline stages",
                                          "LoRA adapters"};
 
 bool IsKind(std::string_view feature) {
@@ -140,6 +143,18 @@ std::vector<std::string> Missing(const Scenario& s, const Compared& run) {
   return missing;
 }
 
+// Whether requests are scheduled as the engine that runs are compared with schedules them, and the
+// feature that a scenario has if not.
+std::pair<bool, std::string_view> RulesOf(const Scenario& s) {
+  if (s.engine.compared_as == "sglang") {
+    return {s.scheduler.Sglang() != nullptr, "rules other than SGLang's"};
+  }
+  if (s.engine.compared_as == "trtllm") {
+    return {s.scheduler.Trtllm() != nullptr, "rules other than TensorRT-LLM's"};
+  }
+  return {s.scheduler.IsVllm(), "rules other than vLLM's"};
+}
+
 }  // namespace
 
 std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
@@ -159,10 +174,8 @@ std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
   add(m.num_sliding_layers > 0, "sliding windows");
   add(m.kv_lora_rank > 0, "latent attention");
   add(e.cuda_graphs != CudaGraphs::kImplied || e.overlap_scheduling, "launch options");
-  const bool sglang = e.compared_as == "sglang";
-  const bool own = sglang ? s.scheduler.Sglang() != nullptr : s.scheduler.IsVllm();
-  add(e.compat != Compat::kNone || !own,
-      sglang ? "rules other than SGLang's" : "rules other than vLLM's");
+  const auto [own, other] = RulesOf(s);
+  add(e.compat != Compat::kNone || !own, other);
   add(pool.pipeline_parallel > 1, "pipeline stages");
   add(e.max_loras > 0, "LoRA adapters");
   const bool experts = m.num_local_experts > 0;

@@ -377,9 +377,6 @@ EngineName EnginePresetOf(std::string_view engine, std::string_view version) {
   for (const std::string_view id : PresetIds("engines")) {
     const Words words = WordsOf(id);
     if (words[0] != wanted) continue;
-    // Runs of TensorRT-LLM were compared with the preset trtllm, which has vLLM's rules: those by
-    // its own are not it until they are compared, too.
-    if (words[0] == "trtllm" && words.size() > 1) continue;
     if (words.size() == 1) any = id;
     if (words.size() != 2) continue;
     const double of = VersionNumber(words[1]);
