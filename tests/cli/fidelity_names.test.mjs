@@ -174,9 +174,10 @@ test('Fidelity_Engines_AreTheNearestPresetAndItIsSaid', () => {
     ['vllm', '0.23.0+patch', 'vllm-0.23'],
     ['sglang', '0.5.1.post1', 'sglang-0.5.9'],
     ['sglang', 'main', 'sglang'],
-    ['TensorRT-LLM', '1.0.0rc3', 'trtllm'],
+    ['TensorRT-LLM', '1.0.0rc3', 'trtllm-1.0'],
+    ['trtllm', 'main', 'trtllm'],
     ['vllm', 'main', 'vllm'],
-    ['dynamo-trt', '1.1', 'trtllm'],
+    ['dynamo-trt', '1.1', 'trtllm-1.0'],
     ['dynamo-vllm', '0.19', 'vllm-0.19'],
     ['mori-sglang', '0.5.8', 'sglang-0.5.9'],
   ];
