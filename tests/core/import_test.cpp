@@ -219,7 +219,7 @@ TEST(Import, CheckpointsOfModelOpt_HaveTheirKvCache) {
   const std::string quantized =
       config.substr(0, config.rfind('}')) +
       R"(, "quantization_config": {"quant_method": "modelopt", "quant_algo": "FP8",
-      "kv_cache_scheme": {"num_bits": 8, "type": "float"}, "ignore": ["lm_head", "model.layers.0.self_attn*"]}})";
+      "kv_cache_scheme": {"num_bits": 8, "type": "float"}, "ignore": ["lm_head", "*self_attn*"]}})";
   const std::string beside =
       R"({"producer": {"name": "modelopt"}, "quantization": {"quant_algo": "NVFP4", "kv_cache_quant_algo": "FP8"}})";
   const auto read = [](const std::string& text, const std::string& options) {
@@ -229,7 +229,8 @@ TEST(Import, CheckpointsOfModelOpt_HaveTheirKvCache) {
   for (const char* options : {"", " --kv-cache-dtype auto"}) {
     const Imported imported = read(quantized, options);
     EXPECT_EQ(JsonOf(imported.document)["engine"]["kv_cache_dtype"], "fp8") << Listed(imported);
-    EXPECT_TRUE(Says(imported, "1 of its layers stay in 16 bits (model.layers.0.self_attn*)"));
+    EXPECT_TRUE(
+        Says(imported, "1 of its layers stay in 16 bits; the weights are planned 13.4 % smaller"));
   }
   EXPECT_EQ(
       JsonOf(read(quantized, " --kv-cache-dtype bfloat16").document)["engine"]["kv_cache_dtype"],
@@ -239,6 +240,30 @@ TEST(Import, CheckpointsOfModelOpt_HaveTheirKvCache) {
   EXPECT_EQ(nvidia["engine"]["kv_cache_dtype"], "fp8");
   EXPECT_EQ(JsonOf(Import("vllm serve unsloth/gpt-oss-20b-BF16").document)["model"],
             (Json{{"preset", "gpt-oss-20b"}, {"quantization", "none"}}));
+}
+
+// Experts of another type than the rest: what a checkpoint leaves in 16 bits, counted by matrix.
+TEST(Import, CheckpointsWithLayersIn16Bits_AreTheirWeights) {
+  const std::string config = ImportFile("configs/qwen3-30b-a3b.json");
+  const auto read = [&config](const std::string& left, const std::string& algorithm) {
+    return Import(config.substr(0, config.rfind('}')) +
+                  R"(, "quantization_config": {"quant_method": "modelopt", "quant_algo": ")" +
+                  algorithm + R"(", "ignore": ["lm_head", )" + left + "]}}");
+  };
+  // All attention, and there is nothing else beside the experts.
+  const Imported all = read(R"("model.layers.*.self_attn*", "model.layers.*.mlp.gate")", "NVFP4");
+  EXPECT_EQ(JsonOf(all.document)["model"]["quantization"], "none") << Listed(all);
+  EXPECT_EQ(JsonOf(all.document)["model"]["expert_quantization"], "nvfp4");
+  EXPECT_TRUE(all.warnings.empty()) << Listed(all);
+  // One layer's: too little to say.
+  const Imported one = read(R"("model.layers.7.self_attn.q_proj")", "NVFP4");
+  EXPECT_EQ(JsonOf(one.document)["model"]["quantization"], "nvfp4") << Listed(one);
+  EXPECT_TRUE(one.warnings.empty()) << Listed(one);
+  // Three matrices of four in each layer are more than half of attention.
+  const Imported most =
+      read(R"("*self_attn.q_proj", "*self_attn.k_proj", "*self_attn.v_proj")", "NVFP4");
+  EXPECT_EQ(JsonOf(most.document)["model"]["expert_quantization"], "nvfp4") << Listed(most);
+  EXPECT_TRUE(Says(most, "larger than they are")) << Listed(most);
 }
 
 TEST(Import, DockerAndManifests_AreTheirServers) {

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "import/left_layers.h"
 #include "servecast/import.h"
 
 namespace servecast {
@@ -58,6 +59,8 @@ class Draft {
   // model, whose files may say it.
   void TakeKvCache(std::string_view type, std::string_view from);
   void TakeModelKvCache(std::string_view type, std::string_view from);
+  // Of a quantised checkpoint: what is not as the type of its weights says.
+  void TakeLeftLayers(LeftLayers left) { left_ = std::move(left); }
   // Whether clients' requests are sampled by top-p or top-k: they overrule what servers and the
   // model's files say, whichever comes first.
   void TakeSampling(bool top_p, std::string_view from);
@@ -116,6 +119,7 @@ class Draft {
   std::size_t servers_ = 0;  // of this text
   std::string model_name_, model_from_, unknown_gpu_, gpu_of_base_, model_kv_, model_kv_from_;
   nlohmann::json figures_;
+  std::optional<LeftLayers> left_;
   std::optional<std::pair<bool, std::string>> sampling_;
   struct Links {
     bool through_host = false;

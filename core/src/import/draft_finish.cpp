@@ -17,12 +17,46 @@ namespace {
 
 using Json = nlohmann::json;
 
-// The preset of this kind whose id is nearest to what a name says of the model.
+// A model's name without its size, and that: "qwen3-" and 14 of "Qwen3-14B-AWQ".
+struct SizedName {
+  std::string family;
+  double size = 0;  // 1e9 parameters; 0: not said
+};
+SizedName SizedNameOf(std::string_view name) {
+  const std::string lower = LowerCase(name.substr(0, 80));
+  for (std::size_t at = 0; at < lower.size(); ++at) {
+    const bool begins = IsDigit(lower[at]) && (at == 0 || lower[at - 1] == '-');
+    const std::size_t end = begins ? lower.find_first_not_of("0123456789.", at) : std::string::npos;
+    if (end == std::string::npos || lower[end] != 'b') continue;
+    return {lower.substr(0, at), NumberIn(lower.substr(at, end - at)).value_or(0)};
+  }
+  return {lower, 0};
+}
+
+// The preset that a name comes nearest to: by the family, as far as the names are alike, then by
+// the size.
 std::string NearestModel(std::string_view name) {
   const std::size_t slash = name.find_last_of('/');
-  const std::string wanted =
-      LowerCase(slash == std::string_view::npos ? name : name.substr(slash + 1));
-  return NearestWord(wanted.substr(0, 80), AllPresetIds("models"));
+  const std::string_view own = slash == std::string_view::npos ? name : name.substr(slash + 1);
+  const SizedName wanted = SizedNameOf(own);
+  std::string nearest;
+  std::size_t most = 2;  // letters alike; fewer are no family
+  double best = 0;
+  for (const std::string_view id : AllPresetIds("models")) {
+    const SizedName each = SizedNameOf(id);
+    std::size_t alike = 0;
+    while (alike < std::min(wanted.family.size(), each.family.size()) &&
+           wanted.family[alike] == each.family[alike]) {
+      ++alike;
+    }
+    const double ratio = wanted.size > 0 && each.size > 0 ? each.size / wanted.size : 1e3;
+    const double apart = std::max(ratio, 1 / ratio);
+    if (alike < most || (alike == most && !nearest.empty() && apart >= best)) continue;
+    nearest = id;
+    most = alike;
+    best = apart;
+  }
+  return nearest;
 }
 
 // Members that a config file tells, of which a preset is the same model.
@@ -122,6 +156,13 @@ void Draft::SettleModel() {
                 nearest.empty() ? "" : "; the nearest is " + nearest));
     said_.erase("model");
     return;
+  }
+  if (left_) {
+    const Json* preset =
+        model.contains("preset") ? Preset("models", TextIn(model, "preset")) : &model;
+    std::string wrong =
+        preset == nullptr ? std::string() : SettleLeftLayers(*left_, *preset, members);
+    if (!wrong.empty()) Warn(std::move(wrong));
   }
   model.update(members);
   if (model.empty()) said_.erase("model");

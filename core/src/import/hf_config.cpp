@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "import/json_members.h"
 #include "import/kinds.h"
+#include "import/left_layers.h"
 #include "import/model_config.h"
 
 namespace servecast {
@@ -27,13 +28,17 @@ bool IsConfig(const Json& json) {
 void TakeQuantization(const Json& quantized, const std::string& from, Draft& draft) {
   if (const std::string type = KvCacheOf(quantized); !type.empty())
     draft.TakeModelKvCache(type, from);
-  const std::vector<std::string> left = LeftOutOf(quantized);
-  if (left.empty()) return;
-  draft.Warn(
-      Format("{}: {} of its layers stay in 16 bits ({}{}); here all have the quantised type, so "
-             "the weights "
-             "are planned smaller than they are",
-             from, left.size(), ShownText(left[0], 60), left.size() > 1 ? ", ..." : ""));
+  LeftLayers left{LeftOutOf(quantized), 0, from};
+  left.group = NumberIn(TextIn(quantized, "group_size")).value_or(0);
+  if (const Json* groups = ObjectIn(quantized, "config_groups"); groups != nullptr) {
+    for (const Json& group : *groups) {
+      const Json* weights = ObjectIn(group, "weights");
+      const auto size =
+          weights == nullptr ? std::nullopt : NumberIn(TextIn(*weights, "group_size"));
+      if (size && *size >= 1) left.group = *size;
+    }
+  }
+  draft.TakeLeftLayers(std::move(left));
 }
 
 // NVIDIA's hf_quant_config.json, beside a config.json that says nothing of it.

@@ -28,8 +28,9 @@ bool Has(std::string_view text, std::string_view part) {
 
 // Manifests name these, and little else that is text does.
 bool MayBeManifest(std::string_view text) {
-  for (const std::string_view name : {"kind:", "modelArtifacts:", "image:", "servingEngineSpec:",
-                                      "model_loading_config:", "llm_configs:", "stages:"}) {
+  for (const std::string_view name :
+       {"kind:", "modelArtifacts:", "image:", "servingEngineSpec:", "model_loading_config:",
+        "llm_configs:", "stages:", "_config:"}) {
     if (Has(text, name)) return true;
   }
   return MayBeTrtllmYaml(text) || MayBeVllmConfig(text);

@@ -11,22 +11,32 @@ namespace servecast {
 std::span<const ImportReader> ImportReaders() {
   // Machines and models before the servers that are on them.
   static constexpr ImportReader kReaders[] = {
-      ReadNvidiaSmi,  //
-      ReadHfConfig,   //
-      ReadGenerationConfig,
-      ReadVllmCommand,    //
-      ReadSglangCommand,  //
-      ReadTrtllmCommand,  //
-      ReadManifest,       //
-      ReadLlmdValues,     //
-      ReadKserve,           ReadProductionStack, ReadDynamo,     ReadKaito,
-      ReadRayServe,         ReadVllmConfig,      ReadUnitFile,   ReadVllmLog,
-      ReadBlisCommand,   //
-      ReadVidurCommand,  //
-      ReadBenchCommand,  //
-      ReadBenchPrograms,
-      ReadBenchResult,  //
-      ReadBenchReports,     ReadBenchPrinted,    ReadPrometheus, ReadScalers,
+      ReadNvidiaSmi,         //
+      ReadHfConfig,          //
+      ReadGenerationConfig,  //
+      ReadVllmCommand,       //
+      ReadSglangCommand,     //
+      ReadTrtllmCommand,     //
+      ReadManifest,          //
+      ReadLlmdValues,        //
+      ReadKserve,            //
+      ReadProductionStack,   //
+      ReadDynamo,            //
+      ReadKaito,             //
+      ReadRayServe,          //
+      ReadVllmConfig,        //
+      ReadSrtSlurm,          //
+      ReadUnitFile,          //
+      ReadVllmLog,           //
+      ReadBlisCommand,       //
+      ReadVidurCommand,      //
+      ReadBenchCommand,      //
+      ReadBenchPrograms,     //
+      ReadBenchResult,       //
+      ReadBenchReports,      //
+      ReadBenchPrinted,      //
+      ReadPrometheus,        //
+      ReadScalers,           //
   };
   return kReaders;
 }

@@ -541,9 +541,9 @@ std::string KvCacheOf(const Json& quantized) {
 std::vector<std::string> LeftOutOf(const Json& quantized) {
   // Heads, embeddings, norms and routers have 16 bits here as well; towers of images are not
   // modelled.
-  static constexpr std::string_view kOthers[] = {"lm_head", "embed",      "norm", "router",
-                                                 "vision",  "visual",     "mtp",  "audio",
-                                                 "mm_",     "multi_modal"};
+  static constexpr std::string_view kOthers[] = {"lm_head", "embed",       "norm",   "router",
+                                                 "vision",  "visual",      "mtp",    "audio",
+                                                 "mm_",     "multi_modal", "eh_proj"};
   std::vector<std::string> left;
   for (const char* key :
        {"ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers"}) {
@@ -552,7 +552,8 @@ std::vector<std::string> LeftOutOf(const Json& quantized) {
       const bool other = std::any_of(std::begin(kOthers), std::end(kOthers), [&name](auto part) {
         return name.find(part) != std::string::npos;
       });
-      const bool gate = name.size() > 4 && name.compare(name.size() - 4, 4, "gate") == 0;
+      const bool gate = (name.size() > 3 && name.compare(name.size() - 4, 4, "gate") == 0) ||
+                        name.find("score_correction_bias") != std::string::npos;
       if (!name.empty() && !other && !gate) left.push_back(name);
     }
   }
