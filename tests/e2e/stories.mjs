@@ -78,6 +78,11 @@ await task('story: how much more it holds, and what would change it most, withou
   await page.locator('sc-better tbody tr').nth(1).waitFor();
   assert.match(await page.innerText('sc-better thead'), /TPOT p99, at most 20\sms \(now [\d.]+\sms\)/);
   assert.match(await page.innerText('sc-better .ways-others summary'), /\d+ changes? that give less or cost more/);
+  await page.getByRole('button', { name: 'How much would each hold?' }).click();
+  await page.waitForFunction(() =>
+    /^[\d.]+ \([\d.]+ to/.test(document.querySelector('sc-better tbody td:nth-child(5)')?.innerText),
+  );
+  assert.match(await page.innerText('sc-better thead'), new RegExp(`holds \\(now ${value} req/s\\)`));
   const first = await fingerprint(page);
   await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('42');
   await nextResult(page, first);

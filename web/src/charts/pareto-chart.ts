@@ -120,7 +120,7 @@ export class ParetoChart extends ChartElement {
           ...axis,
           size: 56,
           splits: () => [0, 0.5, 1, 1.5],
-          values: (_plot, splits) => splits.map((value) => `${value * 100}\u202f%`),
+          values: (_plot, splits) => splits.map((value) => (value === 1 ? 'limit' : `${value * 100}\u202f%`)),
         },
       ],
       series: [{}, { paths: () => null, points: { show: false } }],
@@ -160,10 +160,6 @@ export class ParetoChart extends ChartElement {
     pen.moveTo(bbox.left, y(1));
     pen.lineTo(bbox.left + bbox.width, y(1));
     pen.stroke();
-    pen.font = palette.font.replace(/^\d+px/, `${12 * ratio}px`);
-    pen.textAlign = 'left';
-    pen.textBaseline = 'bottom';
-    pen.fillText('limit', bbox.left + 4 * ratio, y(1) - 3 * ratio);
     this.#drawFrontier(pen, x, y, bbox.left + bbox.width);
     pen.font = palette.font.replace(/^\d+px/, `${13 * ratio}px`);
     pen.textAlign = 'center';
@@ -180,20 +176,37 @@ export class ParetoChart extends ChartElement {
         pen.fillText(shapeOf.get(gpuOf(point)) ?? '■', x(point.dollars_per_hour), y(point.strain));
       }
     pen.globalAlpha = 1;
-    const cheapest = points.find(({ id }) => id === this.search.cheapest);
-    if (cheapest) {
-      const [left, top] = [x(cheapest.dollars_per_hour) + 9 * ratio, y(cheapest.strain) + 6 * ratio];
-      pen.textAlign = 'left';
-      pen.textBaseline = 'top';
-      const { width } = pen.measureText(shortLabel(cheapest));
+    this.#nameFrontier(pen, palette, x, y);
+    pen.restore();
+  }
+
+  /** The cheapest first; a name that would touch another one is left out. */
+  #nameFrontier(
+    pen: CanvasRenderingContext2D,
+    palette: Palette,
+    x: (dollars: number) => number,
+    y: (share: number) => number,
+  ): void {
+    const ratio = devicePixelRatio;
+    const { frontier } = this.#drawn;
+    const cheapest = frontier.filter(({ id }) => id === this.search.cheapest);
+    const taken: { left: number; right: number; top: number }[] = [];
+    pen.textAlign = 'left';
+    pen.textBaseline = 'top';
+    for (const point of [...cheapest, ...frontier]) {
+      const [left, top] = [x(point.dollars_per_hour) + 9 * ratio, y(point.strain) + 6 * ratio];
+      const right = left + pen.measureText(shortLabel(point)).width;
+      const touches = (other: (typeof taken)[number]) =>
+        Math.abs(other.top - top) < 18 * ratio && left < other.right && right > other.left;
+      if (right > pen.canvas.width || taken.some(touches)) continue;
+      taken.push({ left, right, top });
       pen.fillStyle = palette.surface;
       pen.globalAlpha = 0.8;
-      pen.fillRect(left - 2 * ratio, top - ratio, width + 4 * ratio, 16 * ratio);
+      pen.fillRect(left - 2 * ratio, top - ratio, right - left + 4 * ratio, 16 * ratio);
       pen.globalAlpha = 1;
       pen.fillStyle = palette.ink;
-      pen.fillText(shortLabel(cheapest), left, top);
+      pen.fillText(shortLabel(point), left, top);
     }
-    pen.restore();
   }
 
   /** In steps: what costs more is better, or it would not be there. */

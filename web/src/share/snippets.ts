@@ -18,7 +18,7 @@ export interface Shared {
 
 /** What an embed takes in a column of 600 px, px; in a wider one it takes less. With each knob two lines more. The whole one
     has the author's result, too. */
-const heights: Readonly<Record<EmbedLook['ui'], number>> = { compact: 86, chart: 506, 'what-if': 152, full: 1388 };
+const heights: Readonly<Record<EmbedLook['ui'], number>> = { compact: 86, chart: 538, 'what-if': 152, full: 1495 };
 const heightOf = ({ ui, knobs, lock }: EmbedLook): number =>
   heights[ui] + (lock || knobs.length === 0 ? 0 : 44 * knobs.length + (ui === 'full' ? 18 : 0));
 

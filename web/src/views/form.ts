@@ -6,7 +6,6 @@ import { countOf, formatGiven, roundUp } from '../lib/format';
 import { needPart } from '../lib/part';
 import { equalJson, getAt, isObject, lastOf, needsTrace, type Json } from '../state/document';
 import {
-  choiceText,
   fieldAt,
   isRelevant,
   placedFields,
@@ -67,8 +66,13 @@ function renderEngine(view: ViewContext, source: FormSource): TemplateResult {
 
 function renderEngineName(view: ViewContext, source: FormSource): TemplateResult {
   const pointer = '/engine/preset';
-  const name = choiceText(source.catalog, pointer, String(valueAt(source, pointer) ?? ''));
-  return html`<button class="as-link" type="button" title="Engine version" @click=${() => view.focusField(pointer)}>${name || 'own engine'}</button>`;
+  const current = valueAt(source, pointer);
+  const presets = presetsFor(source.catalog, pointer);
+  const choose = (event: Event) => view.app.setValue(pointer, (event.target as HTMLSelectElement).value, 'dragging');
+  return html`<select class="head-choice" aria-label="Engine version" @change=${choose}>
+    ${presets.some(({ id }) => id === current) ? nothing : html`<option selected disabled>own engine</option>`}
+    ${presets.map(({ id, name }) => html`<option value=${id} ?selected=${id === current}>${name}</option>`)}
+  </select>`;
 }
 
 /** Everything else, searched by name or words; and the way back. */
@@ -154,7 +158,7 @@ function renderTraffic(view: ViewContext, source: FormSource): TemplateResult {
     ${load ? renderField(view, source, load, { label: isRate ? 'Rate' : 'Clients', slider: true, held: view.state.held_rate }) : nothing}
     ${isRate ? html`<sc-load-as .view=${view}></sc-load-as>` : nothing}
     ${renderLengths(view, source, 'prompt_tokens', 'Prompt')} ${renderLengths(view, source, 'output_tokens', 'Output')}
-    ${renderField(view, source, '/workload/requests', { label: 'Requests', slider: true, unit: '' })}
+    ${renderField(view, source, '/workload/requests', { label: 'Requests', slider: true, unit: 'at least' })}
     ${view.state.trace.kind === 'none' ? nothing : renderTrace(view)} ${coefficients}
   `;
 }
