@@ -1,6 +1,6 @@
-// A function that is called while the call it was handed to lasts: two pointers. std::function, which owns a copy,
-// makes a class of ten functions of each lambda, which the hundreds of descriptions of fields paid for in the
-// time to compile and in what a visit downloads.
+// A function that is called while the call it was handed to lasts: two pointers. std::function,
+// which owns a copy, makes a class of ten functions of each lambda, which the hundreds of
+// descriptions of fields paid for in the time to compile and in what a visit downloads.
 #pragma once
 
 #include <memory>
@@ -17,8 +17,8 @@ template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
   template <class F>
-    requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>)
-  FunctionRef(const F& function)  // NOLINT(google-explicit-constructor): a lambda is an argument
+  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(
+      const F& function)  // NOLINT(google-explicit-constructor): a lambda is an argument
       : function_(std::addressof(function)), call_([](const void* f, Args... args) -> R {
           return (*static_cast<const F*>(f))(std::forward<Args>(args)...);
         }) {}

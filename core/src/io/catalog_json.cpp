@@ -82,8 +82,7 @@ class Cataloguer final : public FieldVisitor {
     Cataloguer inner(fields_, path_ + "/" + spec.name + "/-");
     list.Describe(inner, 0);
   }
-  void When(std::string_view field, const Choices& values, bool,
-            AddFields fields) override {
+  void When(std::string_view field, const Choices& values, bool, AddFields fields) override {
     when_ = Json{{"path", path_ + "/" + std::string(field)}, {"values", Json::array()}};
     for (const std::string_view value : values) when_["values"].push_back(std::string(value));
     fields(*this);

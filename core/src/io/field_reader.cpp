@@ -187,8 +187,7 @@ class ObjectReader final : public FieldVisitor {
     }
   }
 
-  void When(std::string_view field, const Choices& values, bool active,
-            AddFields fields) override {
+  void When(std::string_view field, const Choices& values, bool active, AddFields fields) override {
     if (active) {
       fields(*this);
       return;

@@ -54,8 +54,7 @@ class ObjectWriter final : public FieldVisitor {
     if (ChangedOnly() && items == Items(list.base_size(), base)) return;
     json[spec.name] = std::move(items);
   }
-  void When(std::string_view, const Choices&, bool active,
-            AddFields fields) override {
+  void When(std::string_view, const Choices&, bool active, AddFields fields) override {
     if (active) fields(*this);
   }
 
@@ -78,8 +77,7 @@ class ObjectWriter final : public FieldVisitor {
     if (what_ == FieldsWritten::kCompared && !spec.compared) return;
     json[spec.name] = value;
   }
-  Json Items(std::size_t size,
-             FunctionRef<void(FieldVisitor&, std::size_t)> describe) const {
+  Json Items(std::size_t size, FunctionRef<void(FieldVisitor&, std::size_t)> describe) const {
     Json items = Json::array();
     for (std::size_t i = 0; i < size; ++i) {
       ObjectWriter inner(what_);

@@ -378,7 +378,7 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
            [&](FieldVisitor& inner) { Describe(inner, s.scheduler, base.scheduler); });
   v.Object({.name = "cluster"}, [&](FieldVisitor& inner) {
     ListOf pools(s.cluster.pools, base.cluster.pools,
-               [&s](FieldVisitor& w, PoolSpec& p, const PoolSpec& b) { Describe(w, p, b, s); });
+                 [&s](FieldVisitor& w, PoolSpec& p, const PoolSpec& b) { Describe(w, p, b, s); });
     inner.List({.name = "pools", .min = 1, .max = 16, .help = "groups of equal replicas"}, pools);
     Choices routers;
     for (const RouterEntry& entry : Routers()) routers.push_back(entry.name);
@@ -410,9 +410,8 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
            [&](FieldVisitor& inner) { Describe(inner, s.calibration, base.calibration); });
   v.Object({.name = "workload"},
            [&](FieldVisitor& inner) { Describe(inner, s.workload, base.workload); });
-  ListOf slo(s.slo, base.slo, [](FieldVisitor& w, SloSpec& item, const SloSpec& b) {
-    Describe(w, item, b);
-  });
+  ListOf slo(s.slo, base.slo,
+             [](FieldVisitor& w, SloSpec& item, const SloSpec& b) { Describe(w, item, b); });
   v.List({.name = "slo", .min = 0, .max = 32, .help = "latency targets"}, slo);
   v.Object({.name = "measure"},
            [&](FieldVisitor& inner) { Describe(inner, s.measure, base.measure); });

@@ -132,9 +132,9 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
   f.Add(optional("num_sliding_layers", "layers with a sliding window"),
         &ModelSpec::num_sliding_layers);
   ListOf layers(m.layers, base.layers,
-                            [](FieldVisitor& inner, LayerSpec& l, const LayerSpec& layer_base) {
-                              Describe(inner, l, layer_base);
-                            });
+                [](FieldVisitor& inner, LayerSpec& l, const LayerSpec& layer_base) {
+                  Describe(inner, l, layer_base);
+                });
   v.List({.name = "layers",
           .min = 0,
           .max = kMostLayers,

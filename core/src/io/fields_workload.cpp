@@ -403,8 +403,9 @@ void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
            [&](FieldVisitor& inner) { Describe(inner, w.sessions, base.sessions); });
   v.Object({.name = "adapters", .nullable = true},
            [&](FieldVisitor& inner) { Describe(inner, w.adapters, base.adapters); });
-  ListOf classes(w.classes, base.classes,
-             [](FieldVisitor& inner, ClassSpec& c, const ClassSpec& b) { Describe(inner, c, b); });
+  ListOf classes(
+      w.classes, base.classes,
+      [](FieldVisitor& inner, ClassSpec& c, const ClassSpec& b) { Describe(inner, c, b); });
   v.List({.name = "classes", .min = 0, .max = 100, .help = "kinds of clients", .nullable = true},
          classes);
   f.Add({.name = "requests",

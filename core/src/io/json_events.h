@@ -6,9 +6,10 @@
 
 namespace servecast {
 
-// Whether all of `text` is JSON and no event stopped it. As Json::sax_parse does, but without the readers of CBOR and
-// four other binary formats, which that compiles wherever it is called: several seconds each, and code that the
-// page downloads and never runs. Of all that reads or writes JSON here, only this knows nlohmann's parts.
+// Whether all of `text` is JSON and no event stopped it. As Json::sax_parse does, but without the
+// readers of CBOR and four other binary formats, which that compiles wherever it is called: several
+// seconds each, and code that the page downloads and never runs. Of all that reads or writes JSON
+// here, only this knows nlohmann's parts.
 template <class Events>
 bool ReadJsonEvents(std::string_view text, Events& events) {
   auto input = nlohmann::detail::input_adapter(text.data(), text.data() + text.size());

@@ -23,9 +23,7 @@ constexpr std::int64_t kMostIdleLines = 2 * kMaxRequests;
 // Whether a line is JSON that ends on another one: the error, if any, is at its end.
 class EndsLater final : public nlohmann::json_sax<nlohmann::json> {
  public:
-  explicit EndsLater(std::string_view line) : size_(line.size()) {
-    ReadJsonEvents(line, *this);
-  }
+  explicit EndsLater(std::string_view line) : size_(line.size()) { ReadJsonEvents(line, *this); }
   bool later = false;
 
   bool null() override { return true; }

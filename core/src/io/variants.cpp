@@ -32,12 +32,9 @@ class Collector final : public FieldVisitor {
     Note(s);
   }
   void Table(const FieldSpec& s, NumberTable&, const NumberTable&) override { Note(s); }
-  void Object(const FieldSpec&, AddFields fields) override {
-    fields(*this);
-  }
+  void Object(const FieldSpec&, AddFields fields) override { fields(*this); }
   void List(const FieldSpec&, ListField&) override {}
-  void When(std::string_view field, const Choices& values, bool,
-            AddFields fields) override {
+  void When(std::string_view field, const Choices& values, bool, AddFields fields) override {
     field_ = field;
     values_ = &values;
     fields(*this);
