@@ -37,7 +37,7 @@ export interface Pane {
   readonly share?: boolean;
   /** In place of an empty pane, where all is 0. */
   readonly none?: string;
-  /** Its scale is of its own values, whose mean and peak stand beside its name. */
+  /** Its scale is of its own values, whose mean and busiest interval stand beside its name. */
   readonly lane?: boolean;
 }
 
@@ -192,7 +192,7 @@ export class SeriesChart extends ChartElement {
   #sayFigures(): void {
     for (const [pane, figure] of this.#figures) {
       const { mean, high } = spread(this.#column(pane.series[0]?.column ?? ''));
-      figure.textContent = `mean ${pane.share ? formatPercent(mean) : formatNumber(mean)}, peak ${shown(pane, high)}`;
+      figure.textContent = `mean ${pane.share ? formatPercent(mean) : formatNumber(mean)}, busiest interval ${shown(pane, high)}`;
     }
   }
 

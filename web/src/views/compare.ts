@@ -127,7 +127,7 @@ export class CompareElement extends LitElement {
       });
     return html`<div class="table-scroll" tabindex="0" role="region" aria-label="Comparison">
       <table id="compared">
-        <caption>${label}. Small figures: difference from the current one. Cost is of what is served within the targets.</caption>
+        <caption>${label}. Small figures: difference from the current one. Intervals are of sampling alone. Cost is of what is served within the targets.</caption>
         <thead><tr>
           ${this.#head('value', 'Value')} ${this.#head('verdict', 'Verdict')} ${this.#head('closest', 'Closest target')}
           ${rowFigures.map(({ head }, index) => this.#head(index, head, 'more'))}
