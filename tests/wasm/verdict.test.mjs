@@ -30,7 +30,6 @@ const documents = {
   'without targets': at(40, { slo: [] }),
   'few requests': at(40, { workload: { requests: 50 } }),
   'another seed, conversations': at(8, { seed: 7, workload: { sessions: { turns: 4 } } }),
-  'prefill and decode apart': apart,
 };
 
 /** Asked once of each document: it takes seconds with sanitizers. */
@@ -64,23 +63,38 @@ function finished(document, kind, use, of = module) {
   }
 }
 
+/** Asked once of each module. */
+function summary(document, kind, of) {
+  const asked = `${kind} ${of === module} ${JSON.stringify(document)}`;
+  if (!summaries.has(asked))
+    summaries.set(
+      asked,
+      finished(document, kind, (run) => run.summary(), of),
+    );
+  return summaries.get(asked);
+}
+const summaries = new Map();
+
 for (const [name, document] of Object.entries(documents)) {
   test(`Verdict_${name}_IsTheCommands`, () => {
     const native = command('run --sampling', document);
-    // Clusters are in the whole module alone.
-    const of = document === apart ? whole : module;
-    const { scenario, ...page } = finished(document, 'Experiment', (run) => JSON.parse(run.summary()), of);
+    const { scenario, ...page } = JSON.parse(summary(document, 'Experiment', module));
     assert.ok(scenario);
     assert.equal(JSON.stringify(page.verdict), JSON.stringify(native.verdict));
     assert.deepEqual(page, native);
   });
 }
 
-// Requests are drawn in slices where they are many.
-for (const [name, document] of Object.entries({ ...documents, many: at(48, { workload: { requests: 25_000 } }) })) {
+// Requests are drawn in slices where they are many; clusters are in the whole module alone.
+const askedWithBands = {
+  ...documents,
+  'prefill and decode apart': apart,
+  many: at(48, { workload: { requests: 25_000 } }),
+};
+for (const [name, document] of Object.entries(askedWithBands)) {
   test(`Band_${name}_IsTheCommands`, () => {
     const native = command('run', document);
-    const banded = finished(document, 'Band', (run) => JSON.parse(run.summary()), whole);
+    const banded = JSON.parse(summary(document, 'Band', whole));
     if (banded === null) {
       assert.equal(native.model_error, undefined);
       return;
@@ -92,7 +106,7 @@ for (const [name, document] of Object.entries({ ...documents, many: at(48, { wor
 }
 
 test('Band_OfWhatIsNear_HasAProbability_AndTwoParts', () => {
-  const { verdict, slo } = finished(documents.near, 'Band', (run) => JSON.parse(run.summary()), whole);
+  const { verdict, slo } = JSON.parse(summary(documents.near, 'Band', whole));
   assert.ok(verdict.probability > 0.1 && verdict.probability < 0.9);
   for (const { value_ms: value, band } of slo) {
     assert.ok(band.low < value && value < band.high);
@@ -111,8 +125,7 @@ test('FirstModule_LacksWhatReadsFiles_AndAnswersAsTheWholeOne', () => {
   assert.equal(module.Advice, undefined);
   assert.equal(module.Band, undefined);
   assert.equal(module.coefficients, undefined);
-  const summary = (of) => finished(documents.near, 'Experiment', (run) => run.summary(), of);
-  assert.equal(summary(module), summary(whole));
+  assert.equal(summary(documents.near, 'Experiment', module), summary(documents.near, 'Experiment', whole));
   assert.equal(module.catalog(), whole.catalog());
 });
 
