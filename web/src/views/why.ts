@@ -2,7 +2,7 @@
 // each limit would do. Loaded when it is opened.
 import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
 import type { Blame, BlameSide, Explanation, Report } from 'servecast';
-import { formatCount, formatNumber, formatPercent, formatTime } from '../lib/format';
+import { formatCount, formatNumber, formatPercent, formatTime, levelText } from '../lib/format';
 import { addStyles } from '../lib/part';
 import styles from '../styles/why.css?inline';
 import { culprit } from '../lib/advice';
@@ -103,13 +103,22 @@ function whyEmpty(report: Report): string {
   return report.slo.length === 0 ? 'without a limit there is nothing to explain' : 'no request was completed';
 }
 
+const longer: Readonly<Record<Metric, string>> = { ttft: ' for the first token', tpot: ' a token', e2e: '' };
+const culpritWords: Readonly<Partial<Record<Part, string>>> = {
+  queue: 'time in the queue',
+  prefill: 'their own prefill',
+  decode: 'their own decode',
+  interference: 'others’ prompts in the same steps',
+};
+
 function headline(there: readonly { metric: Metric; blame: Blame }[]): TemplateResult | typeof nothing {
   const lines = there.flatMap(({ metric, blame }) => {
     const found = culprit(blame);
     if (!found) return [];
-    const per = metric === 'tpot' ? ' a token' : '';
+    // More than all of it where other parts are shorter.
+    const share = found.ms >= 0.995 * found.lost ? 'all' : levelText(found.ms / found.lost);
     return [
-      html`<li><b>${metric.toUpperCase()}</b>: of the ${formatTime(found.lost)}${per} that the slowest 1\u202f% lose against all, ${formatTime(found.ms)} ${found.part === 'queue' ? 'is time in the queue' : found.part === 'interference' ? 'comes from others’ prompts in the same steps' : `is ${partWords[found.part]}`}.</li>`,
+      html`<li><b>${metric.toUpperCase()}</b>: the slowest 1\u202f% ${metric === 'ttft' ? 'wait' : 'take'} ${formatTime(found.lost)} longer${longer[metric]}; ${share} of it is ${culpritWords[found.part] ?? partWords[found.part]}.</li>`,
     ];
   });
   return lines.length === 0 ? nothing : html`<ul class="blame-lines">${lines}</ul>`;
@@ -153,7 +162,7 @@ function limits({ limits: reliefs }: Explanation, report: Report): TemplateResul
     report.verdict.state === 'overloaded'
       ? 'the time that a completion takes'
       : 'the slowest latencies of the target that decides';
-  return html`<p>A tenth more of one thing, all else as it is, takes off ${what}: ${helping.map(({ name, gain }) => `${limitWords[name] ?? name} ${formatPercent(gain)}`).join(', ')}. All else takes off less than 1\u202f%.</p>`;
+  return html`<p>10\u202f% more of one thing, all else as it is, takes off ${what}: ${helping.map(({ name, gain }) => `${limitWords[name] ?? name} ${formatPercent(gain)}`).join(', ')}. All else takes off less than 1\u202f%.</p>`;
 }
 
 /** Once, and never hidden: a pattern in what is not displayed vanishes. */
