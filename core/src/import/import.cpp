@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -161,6 +162,38 @@ void UnrollLoops(std::string_view text, std::vector<CommandWords>& commands, Dra
   if (!first.empty()) commands = CommandsIn(text, first);
 }
 
+// Variables that branches of a script set to different values: the last counts, as nothing is run.
+void AskOfBranches(std::string_view text, Draft& draft) {
+  constexpr std::size_t kMostScript = 200'000, kMostNames = 100;
+  if (text.size() > kMostScript || !(Has(text, "else") || Has(text, "elif") || Has(text, "case ")))
+    return;
+  std::map<std::string, CommandWords> values;
+  for (const std::string_view line : LinesIn(text)) {
+    std::string_view bare = Stripped(line);
+    if (bare.substr(0, 7) == "export ") bare = Stripped(bare.substr(7));
+    const std::size_t equals = bare.find('=');
+    const std::string_view name = bare.substr(0, std::min(equals, bare.size()));
+    const bool assigns =
+        equals != std::string_view::npos && equals > 0 &&
+        name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == std::string_view::npos;
+    if (!assigns || values.size() == kMostNames) continue;
+    std::string_view value = bare.substr(equals + 1);
+    value = Stripped(value.substr(0, std::min(value.find_first_of(";#"), value.size())));
+    CommandWords& all = values[std::string(name)];
+    if (all.empty() || all.back() != value) all.emplace_back(value.substr(0, 40));
+  }
+  for (const auto& [name, all] : values) {
+    const bool used = Has(text, "$" + name) || Has(text, "${" + name);
+    if (all.size() < 2 || !used) continue;
+    std::string list;
+    for (std::size_t k = 0; k < std::min<std::size_t>(all.size(), 6); ++k) {
+      list += (k > 0 ? ", " : "") + ShownText(all[k], 40);
+    }
+    draft.Warn(Format("{} is {} here, the last of what branches set ({}): which is meant?",
+                      ShownText(name, 40), ShownText(all.back(), 40), list));
+  }
+}
+
 // Of results that a benchmark has appended to a file, a line each, the last counts.
 bool TakeLastLine(std::string_view text, Json& json, Draft& draft) {
   const std::vector<std::string_view> lines = LinesIn(text);
@@ -235,6 +268,7 @@ Imported Import(const std::vector<ImportText>& texts, std::string_view base) {
     }
     const Issues problems = ReadForms(source.text, json, source, draft);
     for (const ImportReader read : ImportReaders()) read(source, draft);
+    if (draft.kinds() > before && !source.commands.empty()) AskOfBranches(source.text, draft);
     if (draft.kinds() == before) {
       Issues refused = draft.TakeRefusals();
       if (refused.empty()) refused.push_back(NothingIn(text, problems));
