@@ -173,8 +173,8 @@ class BenchLoad {
     const std::string rates = given_.Text("rate");
     const std::string first = rates.substr(0, rates.find(','));
     if (first.size() < rates.size()) {
-      draft_.Warn(Format("--rate is {} here, the first of {}: which of these is meant?", first,
-                         ShownText(rates, kShown)));
+      draft_.Warn(Format("--rate is {} here, the first of {}: which of these is meant?",
+                         ShownText(first, 20), ShownText(rates, kShown)));
     }
     const double rate = NumberIn(first).value_or(0);
     BenchTraffic traffic;

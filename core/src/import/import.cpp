@@ -130,10 +130,11 @@ Issue NothingIn(const ImportText& text, const Issues& problems) {
   if (const std::string kind = SeenIn(text.text); !kind.empty()) return {text.name, kind};
   return {
       text.name,
-      "found nothing that can be imported; allowed are a config.json of Hugging Face, a command of "
-      "vllm serve, SGLang, TensorRT-LLM, vllm bench serve, BLIS or Vidur, docker run, Kubernetes "
-      "or "
-      "llm-d YAML, a result of vllm bench serve, Prometheus text of vLLM, and nvidia-smi"};
+      "found nothing that can be imported; allowed are a config.json of Hugging Face, a command, a "
+      "config or a log of vLLM, SGLang or TensorRT-LLM, YAML of Kubernetes, Compose or a chart "
+      "that "
+      "holds one, a command or a result of a benchmark, Prometheus text of vLLM, commands of BLIS "
+      "and Vidur, and nvidia-smi"};
 }
 
 // Of a loop the first round counts, and the others are named: which one is meant, nobody says.
