@@ -70,6 +70,13 @@ TEST(ImportForms, Kserve) {
                {"/hardware/preset", "l4"},
                {"/engine/max_model_len", 8192},
                {"/cluster/pools", Json::array({Pool(2)})}}});
+  ExpectForm({"isvc-runtime.yaml",
+              "a manifest (InferenceService)",
+              {{"/model/preset", "qwen3-14b"},
+               {"/engine/preset", "vllm-0.15"},
+               {"/engine/max_num_seqs", 40},
+               {"/engine/max_model_len", 8192},
+               {"/cluster/pools", Json::array({Pool(3, 2)})}}});
   ExpectForm({"isvc-storage.yaml",
               "a manifest (InferenceService)",
               {{"/model/preset", "qwen3-14b"}, {"/cluster/pools", Json::array({Pool(1, 2)})}},
@@ -427,6 +434,15 @@ TEST(ImportForms, AlternativesAndLoops_AskWhichIsMeant) {
               "a Compose service (large)",
               {{"/model/preset", "qwen3-32b"}, {"/cluster/pools", Json::array({Pool(1, 4)})}},
               {"Compose starts one profile at a time: profile large here, without small"},
+              false});
+  ExpectForm({"branches.sh",
+              "a command of vLLM",
+              {{"/cluster/pools", Json::array({Pool(1, 8)})},
+               {"/workload/requests", 500},
+               {"/workload/prompt_tokens/median", 120},
+               {"/workload/output_tokens/median", 126}},
+              {"TP is 8 here, the last of what branches set (2, 8): which is meant?",
+               "ShareGPT: prompts of 215 and answers of 198 tokens in the mean are published"},
               false});
   const Imported fleet = Import(ImportFile("forms/fleet.sh"));
   EXPECT_TRUE(fleet.warnings.empty()) << Listed(fleet);

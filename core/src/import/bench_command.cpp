@@ -41,7 +41,7 @@ constexpr Option kBenchOptions[] = {
     {"ramp-up-strategy", kText, {}, "", {}, "linear|exponential", "linear"},
     {"ramp-up-start-rps", kNumber, {}, "", {}, {}, "no ramp"},
     {"ramp-up-end-rps", kNumber, {}, "", {}, {}, "no ramp"},
-    {"sharegpt-output-len", kCount, {}, kDataset},
+    {"sharegpt-output-len", kCount, {}, "", {}, {}, "answers as in the data set"},
     {"num-warmups", kCount, {}, "warm-up is measure.warmup_s"},
     {"ignore-eos", kFlag, {}, "lengths here are those that are asked for"},
     {"backend", kText, {}, kNoTime},
@@ -117,6 +117,10 @@ void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
     prefix(number("prefix-repetition-num-prefixes", 10),
            number("prefix-repetition-prefix-len", 256), "--prefix-repetition-num-prefixes");
     return;
+  }
+  const bool path = given.Text("dataset-path").find("ShareGPT") != std::string::npos;
+  if (set == "sharegpt" || (set.empty() && path)) {
+    return TakeShareGpt(number("sharegpt-output-len", 0), "--dataset-name sharegpt", draft);
   }
   if (set != "random" && !set.empty()) {
     draft.Ignore("--dataset-name " + set, kDataset);

@@ -33,6 +33,7 @@ constexpr Option kSglangBenchOptions[] = {
     {"random-input-len", kCount, {}, "", "--random-input", {}, "1024 tokens"},
     {"random-output-len", kCount, {}, "", "--random-output", {}, "1024 tokens"},
     {"random-range-ratio", kNumber, {}, "", {}, {}, "0"},
+    {"sharegpt-output-len", kCount, {}, "", {}, {}, "answers as in the data set"},
     {"gsp-num-groups", kCount, {}, "", {}, {}, "64"},
     {"gsp-prompts-per-group", kCount, {}, "", {}, {}, "16"},
     {"gsp-system-prompt-len", kCount, {}, "", {}, {}, "2048 tokens"},
@@ -130,8 +131,10 @@ class BenchLoad {
                   "--dataset-name generated-shared-prefix");
       Lengths(FixedLength(Number("gsp-question-len", 128)),
               FixedLength(Number("gsp-output-len", 256)));
+    } else if (set.empty() || set == "sharegpt") {
+      TakeShareGpt(Number("sharegpt-output-len", 0), "--dataset-name sharegpt", draft_);
     } else {
-      const std::string name = set.empty() ? "sharegpt, the default" : ShownText(set, kShown);
+      const std::string name = ShownText(set, kShown);
       draft_.Ignore("--dataset-name " + name, kSetElsewhere);
       draft_.Warn(Format("--dataset-name {}: {}", name, kSetElsewhere));
     }
@@ -170,8 +173,8 @@ class BenchLoad {
     const std::string rates = given_.Text("rate");
     const std::string first = rates.substr(0, rates.find(','));
     if (first.size() < rates.size()) {
-      draft_.Warn(Format("--rate is {} here, the first of {}: which of these is meant?", first,
-                         ShownText(rates, kShown)));
+      draft_.Warn(Format("--rate is {} here, the first of {}: which of these is meant?",
+                         ShownText(first, 20), ShownText(rates, kShown)));
     }
     const double rate = NumberIn(first).value_or(0);
     BenchTraffic traffic;

@@ -164,8 +164,8 @@ bool Draft::TakeModelName(std::string_view name, std::string_view from) {
   while (name.size() > 1 && name.back() == '/') name.remove_suffix(1);
   const bool other = !model_name_.empty() && !SameModel(model_name_, name) && model_name_ != name;
   if (other && servers_ > 1) {
-    Remark(Format("a scenario has one model: {} of {} is left out", ShownText(name, kShown),
-                  ShownText(from, kShown)));
+    Warn(Format("a scenario has one model: {} of {} is left out", ShownText(name, kShown),
+                ShownText(from, kShown)));
     return false;
   }
   if (other) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
@@ -129,10 +130,11 @@ Issue NothingIn(const ImportText& text, const Issues& problems) {
   if (const std::string kind = SeenIn(text.text); !kind.empty()) return {text.name, kind};
   return {
       text.name,
-      "found nothing that can be imported; allowed are a config.json of Hugging Face, a command of "
-      "vllm serve, SGLang, TensorRT-LLM, vllm bench serve, BLIS or Vidur, docker run, Kubernetes "
-      "or "
-      "llm-d YAML, a result of vllm bench serve, Prometheus text of vLLM, and nvidia-smi"};
+      "found nothing that can be imported; allowed are a config.json of Hugging Face, a command, a "
+      "config or a log of vLLM, SGLang or TensorRT-LLM, YAML of Kubernetes, Compose or a chart "
+      "that "
+      "holds one, a command or a result of a benchmark, Prometheus text of vLLM, commands of BLIS "
+      "and Vidur, and nvidia-smi"};
 }
 
 // Of a loop the first round counts, and the others are named: which one is meant, nobody says.
@@ -159,6 +161,38 @@ void UnrollLoops(std::string_view text, std::vector<CommandWords>& commands, Dra
                       values.size() > 12 ? ", ..." : ""));
   }
   if (!first.empty()) commands = CommandsIn(text, first);
+}
+
+// Variables that branches of a script set to different values: the last counts, as nothing is run.
+void AskOfBranches(std::string_view text, Draft& draft) {
+  constexpr std::size_t kMostScript = 200'000, kMostNames = 100;
+  if (text.size() > kMostScript || !(Has(text, "else") || Has(text, "elif") || Has(text, "case ")))
+    return;
+  std::map<std::string, CommandWords> values;
+  for (const std::string_view line : LinesIn(text)) {
+    std::string_view bare = Stripped(line);
+    if (bare.substr(0, 7) == "export ") bare = Stripped(bare.substr(7));
+    const std::size_t equals = bare.find('=');
+    const std::string_view name = bare.substr(0, std::min(equals, bare.size()));
+    const bool assigns =
+        equals != std::string_view::npos && equals > 0 &&
+        name.find_first_not_of("ABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789") == std::string_view::npos;
+    if (!assigns || values.size() == kMostNames) continue;
+    std::string_view value = bare.substr(equals + 1);
+    value = Stripped(value.substr(0, std::min(value.find_first_of(";#"), value.size())));
+    CommandWords& all = values[std::string(name)];
+    if (all.empty() || all.back() != value) all.emplace_back(value.substr(0, 40));
+  }
+  for (const auto& [name, all] : values) {
+    const bool used = Has(text, "$" + name) || Has(text, "${" + name);
+    if (all.size() < 2 || !used) continue;
+    std::string list;
+    for (std::size_t k = 0; k < std::min<std::size_t>(all.size(), 6); ++k) {
+      list += (k > 0 ? ", " : "") + ShownText(all[k], 40);
+    }
+    draft.Warn(Format("{} is {} here, the last of what branches set ({}): which is meant?",
+                      ShownText(name, 40), ShownText(all.back(), 40), list));
+  }
 }
 
 // Of results that a benchmark has appended to a file, a line each, the last counts.
@@ -235,6 +269,7 @@ Imported Import(const std::vector<ImportText>& texts, std::string_view base) {
     }
     const Issues problems = ReadForms(source.text, json, source, draft);
     for (const ImportReader read : ImportReaders()) read(source, draft);
+    if (draft.kinds() > before && !source.commands.empty()) AskOfBranches(source.text, draft);
     if (draft.kinds() == before) {
       Issues refused = draft.TakeRefusals();
       if (refused.empty()) refused.push_back(NothingIn(text, problems));

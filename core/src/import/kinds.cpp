@@ -51,7 +51,9 @@ bool IsOtherManifest(const nlohmann::json& document) {
                                                 "RayService",
                                                 "HorizontalPodAutoscaler",
                                                 "ScaledObject",
-                                                "Workspace"};
+                                                "Workspace",
+                                                "ServingRuntime",
+                                                "ClusterServingRuntime"};
   const std::string kind = TextIn(document, "kind");
   return std::find(std::begin(kKinds), std::end(kKinds), kind) != std::end(kKinds);
 }

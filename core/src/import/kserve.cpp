@@ -16,10 +16,14 @@ namespace {
 
 using KserveJson = nlohmann::json;
 
-// "hf://meta-llama/Llama-3.1-8B:main" is meta-llama/Llama-3.1-8B; "" for other places.
+// "hf://meta-llama/Llama-3.1-8B:main" is meta-llama/Llama-3.1-8B; of another place the last name in
+// it, "oci://registry/models:granite-3.1-8b" granite-3.1-8b.
 std::string ModelOfUri(const std::string& uri) {
-  if (uri.substr(0, 5) != "hf://") return "";
-  return uri.substr(5, uri.find(':', 5) - 5);
+  if (uri.substr(0, 5) == "hf://") return uri.substr(5, uri.find(':', 5) - 5);
+  std::string path = uri.substr(0, uri.find_last_not_of('/') + 1);
+  const std::size_t tag = uri.substr(0, 6) == "oci://" ? path.find_last_of(':') : std::string::npos;
+  const std::size_t begin = tag != std::string::npos && tag > 5 ? tag : path.find_last_of('/');
+  return begin == std::string::npos ? path : path.substr(begin + 1);
 }
 
 std::int64_t ReplicasIn(const KserveJson& of, const char* key) {
@@ -88,8 +92,13 @@ void ReadLlmInferenceService(const KserveJson& document, Draft& draft) {
   const KserveJson* spec = ObjectIn(document, "spec");
   if (spec == nullptr) return;
   const KserveJson* of_model = ObjectIn(*spec, "model");
-  std::string model = of_model == nullptr ? "" : ModelOfUri(TextIn(*of_model, "uri"));
-  if (model.empty() && of_model != nullptr) model = TextIn(*of_model, "name");
+  std::string model;
+  if (of_model != nullptr) {
+    const std::string uri = TextIn(*of_model, "uri"), name = TextIn(*of_model, "name");
+    // The name is what clients say; beside a place that is no repository it may say more.
+    const bool repository = uri.substr(0, 5) == "hf://" || name.find('/') == std::string::npos;
+    model = !uri.empty() && repository ? ModelOfUri(uri) : name;
+  }
   const KserveJson* prefill = ObjectIn(*spec, "prefill");
   if (prefill != nullptr) ReadLlmPart(*prefill, "prefill", model, draft);
   ReadLlmPart(*spec, prefill != nullptr ? "decode" : "", model, draft);
@@ -126,7 +135,36 @@ CommandWords OptionsOfRuntime(const CommandWords& words, std::string& model) {
   return options;
 }
 
-void ReadPredictor(const KserveJson& predictor, Draft& draft) {
+// The container of the runtime that a model asks for, where the text has it.
+const KserveJson* RuntimeOf(const std::string& name, const std::vector<KserveJson>& documents) {
+  for (const KserveJson& document : documents) {
+    const std::string kind = TextIn(document, "kind");
+    if (kind != "ServingRuntime" && kind != "ClusterServingRuntime") continue;
+    const KserveJson* metadata = ObjectIn(document, "metadata");
+    const KserveJson* spec = ObjectIn(document, "spec");
+    if (metadata == nullptr || spec == nullptr || TextIn(*metadata, "name") != name) continue;
+    const KserveJson& containers = ListIn(*spec, "containers");
+    if (!containers.empty() && containers[0].is_object()) return &containers[0];
+  }
+  return nullptr;
+}
+
+// A model's container: the runtime's, with the arguments and the resources of the model.
+KserveJson ContainerOfModel(const KserveJson& model, const KserveJson* runtime,
+                            const CommandWords& options) {
+  KserveJson container = runtime != nullptr ? *runtime : KserveJson::object();
+  KserveJson words = KserveJson::array();
+  for (const KserveJson& word : ListIn(container, "args")) words.push_back(word);
+  for (const std::string& word : options) words.push_back(word);
+  for (const char* key : {"image", "command", "resources", "env"}) {
+    if (model.contains(key)) container[key] = model[key];
+  }
+  container["args"] = std::move(words);
+  return container;
+}
+
+void ReadPredictor(const KserveJson& predictor, const std::vector<KserveJson>& documents,
+                   Draft& draft) {
   PodContext context;
   context.server.from = "a manifest (InferenceService)";
   context.server.replicas = ReplicasIn(predictor, "minReplicas");
@@ -141,11 +179,12 @@ void ReadPredictor(const KserveJson& predictor, Draft& draft) {
                                       "huggingface and vLLM",
                                       ShownText(name, 40))});
     }
-    KserveJson container = *model;
     context.vllm = true;
     context.server.model = ModelOfUri(TextIn(*model, "storageUri"));
-    container["args"] =
+    const CommandWords options =
         OptionsOfRuntime(WordsIn(*model, "args", EnvironmentIn(*model)), context.server.model);
+    const KserveJson container =
+        ContainerOfModel(*model, RuntimeOf(TextIn(*model, "runtime"), documents), options);
     if (const KserveJson* workers = ObjectIn(predictor, "workerSpec"); workers != nullptr) {
       for (const auto& [member, option] :
            {std::pair("tensorParallelSize", "--tensor-parallel-size="),
@@ -168,13 +207,23 @@ void ReadPredictor(const KserveJson& predictor, Draft& draft) {
 }  // namespace
 
 void ReadKserve(const ImportSource& source, Draft& draft) {
+  const auto serves = [](const KserveJson& document) {
+    return TextIn(document, "kind") == "InferenceService";
+  };
+  const bool alone = std::none_of(source.manifests.begin(), source.manifests.end(), serves);
   for (const KserveJson& document : source.manifests) {
     const std::string kind = TextIn(document, "kind");
     if (kind == "LLMInferenceService" || kind == "LLMInferenceServiceConfig") {
       ReadLlmInferenceService(document, draft);
     } else if (const KserveJson* predictor = ObjectAt(document, {"spec", "predictor"});
                kind == "InferenceService" && predictor != nullptr) {
-      ReadPredictor(*predictor, draft);
+      ReadPredictor(*predictor, source.manifests, draft);
+    } else if (const KserveJson* pod = PodIn(document);
+               alone && pod != nullptr &&
+               (kind == "ServingRuntime" || kind == "ClusterServingRuntime")) {
+      PodContext context;
+      context.server.from = Format("a manifest ({})", kind);
+      ReadPod(*pod, context, draft);
     }
   }
 }

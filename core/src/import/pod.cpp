@@ -91,8 +91,9 @@ void TakeLabel(const std::string& key, const std::string& value, Draft& draft) {
     // other is nvidia-a100-80gb.
     const bool google = key == "cloud.google.com/gke-accelerator" && name == "nvidia-tesla-a100";
     draft.TakeGpu(google ? "A100 SXM 40GB" : name, google ? key + " " + value : key);
+  } else if (!HardwarePresetOf(name).empty()) {
+    draft.TakeGpu(name, key);  // "type: H20", by whatever name people label their nodes
   } else if (key.find("gpu") != std::string::npos || key.find("accelerator") != std::string::npos) {
-    if (!HardwarePresetOf(name).empty()) return draft.TakeGpu(name, key);
     const bool of_gpus = key.find("present") != std::string::npos ||
                          key.find("count") != std::string::npos || value == "true";
     if (!of_gpus) draft.Ignore(key + " " + value, "is no label of GPUs that is known here");

@@ -160,4 +160,21 @@ void TakeLengths(Json prompt, Json output, std::string_view from, Draft& draft) 
   draft.Take("workload.output_tokens", std::move(output), from);
 }
 
+// 1,000 prompts of ShareGPT_V3 by a tokenizer of Llama 3 are 215,196 tokens and 198,343 with the
+// answers ("Total input tokens", "Total generated tokens" of vllm bench serve); prompts are from 4
+// to 1,024 tokens long (vllm/benchmarks/datasets, is_valid_sequence). Lognormals of these means,
+// with sigma 1.2 and 1.
+void TakeShareGpt(double output, std::string_view from, Draft& draft) {
+  const auto lengths = [](int median, int p99) -> Json {
+    return {
+        {"distribution", "lognormal"}, {"median", median}, {"p99", p99}, {"min", 4}, {"max", 1024}};
+  };
+  TakeLengths(lengths(120, 1958), output >= 1 ? FixedLength(output) : lengths(126, 1293), from,
+              draft);
+  draft.Warn(
+      "ShareGPT: prompts of 215 and answers of 198 tokens in the mean are published; how they "
+      "spread "
+      "is assumed (servecast fit-trace takes lengths)");
+}
+
 }  // namespace servecast

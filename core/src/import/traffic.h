@@ -49,6 +49,10 @@ nlohmann::json LengthsOf(std::vector<double> tokens);
 // Of a histogram: pairs of an upper bound and how many are at most that, ascending. null: empty.
 nlohmann::json LengthsOfHistogram(const std::vector<std::pair<double, double>>& buckets);
 
+// Lengths of ShareGPT as vLLM's and SGLang's benchmarks sample it, with outputs of `output` tokens
+// where that is above 0. The means are published, and a warning says that the spread is assumed.
+void TakeShareGpt(double output, std::string_view from, Draft& draft);
+
 // Both lengths: with these the workload is no longer that of the base.
 void TakeLengths(nlohmann::json prompt, nlohmann::json output, std::string_view from, Draft& draft);
 
