@@ -146,6 +146,34 @@ TEST(ShareGpt, TheFirstTwoTurns_AreTheRequest) {
       "there is no tokenizer here"));
 }
 
+TEST(BurstGpt, RequestsThatFailed_AreLeftOut) {
+  const auto trace = ParseTrace(
+      "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+      "5,ChatGPT,472,18,490,Conversation log\n8,ChatGPT,90,0,90,API log\n9,GPT-4,7,2,9,API log\n",
+      "b");
+  ASSERT_TRUE(trace.ok()) << trace.issues()[0].message;
+  EXPECT_EQ(trace.value().rows.size(), 2u);
+  EXPECT_EQ(trace.value().failed, 1);
+  // In another trace it is a fault.
+  EXPECT_FALSE(ParseTrace("time,prompt_tokens,output_tokens\n0,5,0\n", "o").ok());
+}
+
+TEST(Bailian, TimesAreSecondsAndIdsOf16Tokens) {
+  const auto trace = ParseTrace(
+      R"({"chat_id":1,"parent_chat_id":-1,"timestamp":61,"input_length":40,"output_length":9,)"
+      R"("type":"text","turn":1,"hash_ids":[7,8,9]})"
+      "\n"
+      R"({"chat_id":2,"parent_chat_id":1,"timestamp":75.5,"input_length":64,"output_length":3,)"
+      R"("type":"text","turn":2,"hash_ids":[7,8,11,12]})",
+      "q");
+  ASSERT_TRUE(trace.ok()) << trace.issues()[0].message;
+  EXPECT_EQ(trace.value().rows[1].arrival_ns, 14'500'000'000);
+  ASSERT_EQ(trace.value().prefixes.size(), 2u);
+  EXPECT_EQ(trace.value().prefixes[1].row, 0);
+  EXPECT_EQ(trace.value().prefixes[1].tokens, 32);
+  EXPECT_NE(trace.value().reading.find("Bailian"), std::string::npos);
+}
+
 TEST(LengthsOnly, ArrivalsAreTheScenarios) {
   const Trace trace = Read("input_tokens,output_tokens\n10,20\n30,40\n");
   EXPECT_FALSE(trace.has_arrivals);

@@ -16,9 +16,9 @@ class FunctionRef;
 template <class R, class... Args>
 class FunctionRef<R(Args...)> {
  public:
-  template <class F>
-  requires(!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>) FunctionRef(
-      const F& function)  // NOLINT(google-explicit-constructor): a lambda is an argument
+  template <class F, class = std::enable_if_t<!std::is_same_v<std::remove_cvref_t<F>, FunctionRef>>>
+  // NOLINTNEXTLINE(google-explicit-constructor): a lambda is an argument
+  FunctionRef(const F& function)
       : function_(std::addressof(function)), call_([](const void* f, Args... args) -> R {
           return (*static_cast<const F*>(f))(std::forward<Args>(args)...);
         }) {}

@@ -101,15 +101,15 @@ std::string Called(const ImportText& text, std::size_t count) {
   return count > 1 && text.name == "-" ? "stdin" : count > 1 ? text.name : "";
 }
 
-// What a text is that is read elsewhere, or not at all, and what to do with it; "": nothing known.
-std::string SeenIn(std::string_view text) {
+// Whether the first line is that of a trace, whose reader is another.
+bool BeginsAsTrace(std::string_view text) {
   const std::string_view line = text.substr(0, std::min(text.find('\n'), std::size_t{2000}));
-  const bool lengths = Has(line, "input_length") || Has(line, "ContextTokens") ||
-                       Has(line, "Request tokens") || Has(line, "num_prefill_tokens");
-  if (lengths) {
-    return "found a trace of requests: servecast run SCENARIO --trace FILE runs it, servecast "
-           "fit-trace FILE makes a workload of it";
-  }
+  return Has(line, "input_length") || Has(line, "ContextTokens") || Has(line, "Request tokens") ||
+         Has(line, "num_prefill_tokens");
+}
+
+// What a text is that is not read, and what to do with it; "": nothing known.
+std::string SeenIn(std::string_view text) {
   const std::size_t kind = text.find("\nkind:");
   const bool first = text.substr(0, 5) == "kind:";
   if (!first && kind == std::string_view::npos) return "";
@@ -123,6 +123,11 @@ std::string SeenIn(std::string_view text) {
 
 // Why nothing was found in it.
 Issue NothingIn(const ImportText& text, const Issues& problems) {
+  if (BeginsAsTrace(text.text)) {
+    return {text.name,
+            "found a trace of requests: servecast run SCENARIO --trace FILE runs it, servecast "
+            "fit-trace FILE makes a workload of it"};
+  }
   if (!problems.empty())
     return {text.name,
             problems[0].path + (problems[0].path.empty() ? "" : ": ") + problems[0].message};

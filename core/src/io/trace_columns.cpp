@@ -191,6 +191,8 @@ bool TraceColumns::Choose(const std::vector<std::string_view>& names) {
   for (std::size_t r = 0; r < kRoles; ++r) {
     if (at_[r]) names_[r] = std::string(names[*at_[r]].substr(0, 64));
   }
+  // As its README says (HPMLL/BurstGPT); in another trace 0 tokens are a fault.
+  failed_have_none_ = PlainName(names_[kOutput]) == "responsetokens";
   if (!at_[kPrompt]) {
     missing_ = "the prompt's tokens (input_tokens, prompt_tokens, context_tokens, prompt_len, ...)";
   } else if (!at_[kOutput]) {
@@ -231,7 +233,7 @@ std::optional<std::int64_t> TraceColumns::PromptOf(std::string_view text) {
 
 bool TraceColumns::AddRow(const std::array<TraceField, kRoles>& fields, TraceLines& lines,
                           std::span<const std::uint64_t> hash_ids) {
-  if (Failed(fields[kStatus].text)) {
+  if (Failed(fields[kStatus].text) || (failed_have_none_ && fields[kOutput].text == "0")) {
     lines.AddFailed();
     return true;
   }

@@ -57,6 +57,7 @@ class TraceColumns {
   const char* format_ = "csv";
   const char* label_ = "CSV with named columns: columns";
   std::int64_t unit_ns_ = kNsPerS;
+  bool failed_have_none_ = false;  // BurstGPT's failed requests have an output of 0 tokens
   // Calendar times rather than numbers; where the name does not tell, the first row does.
   std::optional<bool> calendar_;
 };

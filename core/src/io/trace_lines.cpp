@@ -86,10 +86,10 @@ std::optional<std::int32_t> TraceLines::Tokens(std::string_view text, std::strin
 }
 
 bool TraceLines::IdsFit(std::int64_t prompt_tokens, std::size_t ids, std::size_t column) {
-  const std::int64_t most = CeilDiv(prompt_tokens, kHashBlockTokens);
+  const std::int64_t most = CeilDiv(prompt_tokens, id_tokens_);
   if (static_cast<std::int64_t>(ids) <= most) return true;
   Add(column, Format("found {} hash ids, allowed at most {} for {} tokens: one stands for {}", ids,
-                     most, prompt_tokens, kHashBlockTokens));
+                     most, prompt_tokens, id_tokens_));
   return false;
 }
 
@@ -106,7 +106,8 @@ bool TraceLines::AddRow(const TraceRow& row, std::span<const std::uint64_t> hash
   }
   if (!accepted_.empty()) trace_.accepted_drafts.push_back(accepted_);
   if (adapter_) trace_.adapters.push_back(*adapter_);
-  if (any_ids_) trace_.prefixes.push_back(chains_.Add(number, row.prompt_tokens, hash_ids));
+  if (any_ids_)
+    trace_.prefixes.push_back(chains_.Add(number, row.prompt_tokens, hash_ids, id_tokens_));
   return true;
 }
 

@@ -45,6 +45,8 @@ class TraceLines {
   // A whole number of 1 or more tokens; an issue otherwise. `field` is what the format calls it.
   std::optional<std::int32_t> Tokens(std::string_view text, std::string_view field,
                                      std::size_t column);
+  // Of this row and those that follow, an id stands for so many tokens.
+  void SetIdTokens(std::int64_t tokens) { id_tokens_ = tokens; }
   // No more ids than the prompt has blocks; an issue otherwise.
   bool IdsFit(std::int64_t prompt_tokens, std::size_t ids, std::size_t column);
   // Of the row that is added next; once for one, for each. Not empty.
@@ -68,6 +70,7 @@ class TraceLines {
   Issues issues_;
   Trace trace_;
   HashChains chains_;
+  std::int64_t id_tokens_ = kHashBlockTokens;
   bool any_ids_ = false;
   std::vector<std::int32_t> accepted_;
   std::optional<std::int32_t> adapter_;

@@ -1,6 +1,8 @@
 // Mooncake's traces, a JSON object a line: {"timestamp": ms, "input_length": tokens,
 // "output_length": tokens, "hash_ids": [one per 512 prompt tokens]}. Other members are ignored.
-// Without any hash_ids, times with fractions are seconds.
+// Without any hash_ids, times with fractions are seconds. Alibaba's Qwen-Bailian traces have this
+// form, too, with parent_chat_id: their times are seconds, and an id stands for 16 tokens (README
+// of alibaba-edu/qwen-bailian-usagetraces-anon).
 #include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
@@ -17,6 +19,8 @@ using Json = nlohmann::json;
 
 constexpr std::array<std::string_view, 4> kMembers = {"timestamp", "input_length", "output_length",
                                                       "hash_ids"};
+constexpr std::string_view kBailianMember = "parent_chat_id";
+constexpr std::int64_t kBailianIdTokens = 16;
 constexpr std::size_t kTimestamp = 0, kInput = 1, kOutputLength = 2, kHashIds = 3;
 
 // Takes the members of one line from parser events; nothing is built.
@@ -47,11 +51,13 @@ class LineReader final : public nlohmann::json_sax<Json> {
                          kMembers[member]));
       }
     }
+    if (bailian_) lines_.SetIdTokens(kBailianIdTokens);
     if (!good_ || !lines_.IdsFit(prompt_, ids_.size(), Column(kHashIds))) return false;
     row = {time_, prompt_, output_};
     return true;
   }
   const std::vector<std::uint64_t>& ids() const { return ids_; }
+  bool bailian() const { return bailian_; }
   // Whether any line had a part of a unit of time.
   bool fractions() const { return fractions_; }
 
@@ -84,6 +90,7 @@ class LineReader final : public nlohmann::json_sax<Json> {
     if (depth_ != 1) return true;
     member_ = static_cast<std::size_t>(std::find(kMembers.begin(), kMembers.end(), value) -
                                        kMembers.begin());
+    bailian_ |= value == kBailianMember;
     if (member_ == kMembers.size()) return true;
     if (seen_[member_]) Refuse(Column(member_), Format("{} appears twice", value));
     seen_[member_] = true;
@@ -152,7 +159,7 @@ class LineReader final : public nlohmann::json_sax<Json> {
   TraceLines& lines_;
   int depth_ = 0;
   std::size_t member_ = kMembers.size();
-  bool good_ = true, fractions_ = false;
+  bool good_ = true, fractions_ = false, bailian_ = false;
   std::array<bool, kMembers.size()> seen_{};
   std::array<std::size_t, kMembers.size()> columns_{};  // 0: not searched yet
   std::int64_t time_ = 0;
@@ -170,6 +177,11 @@ class Mooncake final : public TraceFormat {
     return !good || lines_.AddRow(row, reader_.ids());
   }
   Result<Trace> Finish() override {
+    if (reader_.bailian() && lines_.ScaleTimes(1000)) {
+      return lines_.Finish("mooncake_jsonl",
+                           "Qwen-Bailian JSON lines: members timestamp (s), input_length, "
+                           "output_length, hash_ids of 16 tokens");
+    }
     // Mooncake's times are whole; others of this form, without its ids, have seconds.
     if (reader_.fractions() && !any_ids_ && lines_.ScaleTimes(1000)) {
       return lines_.Finish(

@@ -8,14 +8,14 @@
 namespace servecast {
 
 TracePrefix HashChains::Add(std::int32_t row, std::int32_t prompt_tokens,
-                            std::span<const std::uint64_t> ids) {
+                            std::span<const std::uint64_t> ids, std::int64_t id_tokens) {
   TracePrefix prefix;
   std::uint64_t chain = 0;
   std::int64_t end = 0;
   for (const std::uint64_t id : ids) {
     chain = Mix64(chain + 0x9E3779B97F4A7C15ULL) ^ Mix64(id + 1);
     chain = Mix64(chain);
-    end = std::min(end + kHashBlockTokens, std::int64_t{prompt_tokens});
+    end = std::min(end + id_tokens, std::int64_t{prompt_tokens});
     const auto tokens = static_cast<std::int32_t>(end);
     if ((used_ + 1) * 4 > nodes_.size() * 3) Grow();
     Node& node = Find(chain);

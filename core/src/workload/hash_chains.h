@@ -9,7 +9,8 @@
 
 namespace servecast {
 
-// What a hash id of a trace stands for; the last one of a prompt may stand for fewer tokens.
+// What a hash id of Mooncake's traces stands for; the last one of a prompt may stand for fewer
+// tokens.
 inline constexpr std::int64_t kHashBlockTokens = 512;
 
 // Equal ids after equal ids are equal tokens. All chains so far are one tree; its nodes stand in a
@@ -18,8 +19,10 @@ inline constexpr std::int64_t kHashBlockTokens = 512;
 class HashChains {
  public:
   // What row `row` shares with earlier ones: of those that share the most, the first that had it.
-  // Requires: ascending rows; at most ceil(prompt_tokens / kHashBlockTokens) ids. O(ids).
-  TracePrefix Add(std::int32_t row, std::int32_t prompt_tokens, std::span<const std::uint64_t> ids);
+  // Requires: ascending rows; at most ceil(prompt_tokens / id_tokens) ids, each of so many
+  // tokens. O(ids).
+  TracePrefix Add(std::int32_t row, std::int32_t prompt_tokens, std::span<const std::uint64_t> ids,
+                  std::int64_t id_tokens);
 
  private:
   struct Node {
