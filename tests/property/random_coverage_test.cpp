@@ -29,7 +29,6 @@ namespace {
 constexpr double kLongRun = 100'000;   // requests; of which the first eighth is left out
 constexpr double kLongLives = 20;      // of a conversation, in a long run
 constexpr double kUntilHorizon = 600;  // requests, about
-constexpr double kTimesAsLong = 10;    // as an answer's runs, so that the truth hardly scatters
 
 std::int64_t AskedFor(const char* variable, std::int64_t fallback) {
   const char* text = std::getenv(variable);
@@ -248,7 +247,8 @@ Tally TallyOf(const Drawn& drawn, std::int64_t number, int seeds) {
     requests += static_cast<double>(report.certainty->runs * report.certainty->requests_per_run);
   }
   const Scenario scenario = Parsed(document);
-  const Truth truth = TruthOf(drawn, scenario, kTimesAsLong * requests / seeds);
+  // Half as long as all answers together, five of ten or ten of twenty: the truth hardly scatters.
+  const Truth truth = TruthOf(drawn, scenario, requests / 2);
   const Tally tally = TallyOf(answers, scenario.slo[0], truth);
   if (tally.covers * 10 < tally.intervals * 7 || tally.wrong > 1) {
     fmt::print(
