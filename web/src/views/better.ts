@@ -2,16 +2,15 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Advice, Report } from 'servecast';
 import type { Outcome } from '../engine/protocol';
-import { formatNumber, formatTime, sentence } from '../lib/format';
+import { formatNumber, formatTime } from '../lib/format';
 import { improving, type Ran } from '../lib/advice';
 import { tookLong } from '../lib/work';
 import { needsTrace } from '../state/document';
 import { findHeld, type Held } from '../state/gains';
 import { headroomOf } from '../state/headroom';
-import type { WaysOut } from '../state/store';
 import type { ViewContext } from './context';
 import { loadUnit } from './sure-words';
-import { folded, headOf, shownTargets, table, wayRow, type Way } from './ways-rows';
+import { folded, headOf, shownTargets, table, tried, wayRow, type Way } from './ways-rows';
 
 export class BetterElement extends LitElement {
   static override properties = { view: { attribute: false }, held: { state: true } };
@@ -68,27 +67,10 @@ export class BetterElement extends LitElement {
     if (!shown || !found || found.missed || found.of !== shown.outcome) return nothing;
     return html`<section class="card ways" aria-labelledby="better-title">
       <h2 id="better-title">What would change it most, each run on the same requests</h2>
-      ${this.#body(found, shown.outcome.report)}
+      ${tried(found, this.view.app.reasons, tookLong(shown.outcome.report), (advice) =>
+        this.#rows(advice, shown.outcome.report, found.kind === 'cancelled'),
+      )}
     </section>`;
-  }
-
-  #body(found: WaysOut, report: Report): TemplateResult {
-    const { reasons } = this.view.app;
-    switch (found.kind) {
-      case 'offered':
-        return tookLong(report)
-          ? html`<p>This run took long; about a dozen changes would take as many times as long.
-            <button type="button" @click=${() => reasons.look()}>Try them</button></p>`
-          : html`<p class="quiet-text">Tried once the answer is certain…</p>`;
-      case 'trying':
-        return html`<p class="ways-progress"><progress max="1" .value=${found.progress} aria-label="Tried so far"></progress>
-          <span>Trying about a dozen changes</span>
-          <button type="button" @click=${() => reasons.cancel()}>Stop</button></p>`;
-      case 'failed':
-        return html`<p>${sentence(found.message)}</p>`;
-      default:
-        return found.advice ? this.#rows(found.advice, report, found.kind === 'cancelled') : html``;
-    }
   }
 
   #rows(advice: Advice, report: Report, stopped: boolean): TemplateResult {

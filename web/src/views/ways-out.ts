@@ -3,13 +3,13 @@
 // needed.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Advice, AdvisedChange, Report } from 'servecast';
-import { formatGiven, formatNumber, sentence } from '../lib/format';
+import { formatGiven, formatNumber } from '../lib/format';
 import { sorted, type Ran } from '../lib/advice';
 import { headroomOf } from '../state/headroom';
 import { rateOf, ratePointer } from '../state/rate';
 import type { FoundDesign, WaysOut } from '../state/store';
 import type { ViewContext } from './context';
-import { folded, headOf, shownTargets, table, wayRow, type Way } from './ways-rows';
+import { folded, headOf, shownTargets, table, tried, wayRow, type Way } from './ways-rows';
 
 export class WaysOutElement extends LitElement {
   static override properties = { view: { attribute: false } };
@@ -24,25 +24,8 @@ export class WaysOutElement extends LitElement {
     if (!shown || !found || found.of !== shown.outcome) return nothing;
     return html`<section class="card ways" aria-labelledby="ways-title">
       <h2 id="ways-title">Ways out, each run on the same requests</h2>
-      ${this.#body(found, shown.outcome.report)}
+      ${tried(found, this.view.app.reasons, true, (advice) => this.#rows(found, advice, shown.outcome.report))}
     </section>`;
-  }
-
-  #body(found: WaysOut, report: Report): TemplateResult {
-    const { reasons } = this.view.app;
-    switch (found.kind) {
-      case 'offered':
-        return html`<p>This run took long; about a dozen changes would take as many times as long.
-          <button type="button" @click=${() => reasons.look()}>Try them</button></p>`;
-      case 'trying':
-        return html`<p class="ways-progress"><progress max="1" .value=${found.progress} aria-label="Tried so far"></progress>
-          <span>Trying about a dozen changes</span>
-          <button type="button" @click=${() => reasons.cancel()}>Stop</button></p>`;
-      case 'failed':
-        return html`<p>${sentence(found.message)}</p>`;
-      default:
-        return found.advice ? this.#rows(found, found.advice, report) : html``;
-    }
   }
 
   #rows(found: WaysOut, advice: Advice, report: Report): TemplateResult {

@@ -1,10 +1,20 @@
 // What tables of changes that were run share: their targets' columns, a row's figures, and what is folded below.
 import { html, nothing, svg, type TemplateResult } from 'lit';
-import type { AdvisedTarget, EvidenceClass, Report } from 'servecast';
-import { countOf, formatGivenTime, formatInterval, formatNumber, formatPercent, formatTime } from '../lib/format';
+import type { Advice, AdvisedTarget, EvidenceClass, Report } from 'servecast';
+import {
+  countOf,
+  formatGivenTime,
+  formatInterval,
+  formatNumber,
+  formatPercent,
+  formatTime,
+  sentence,
+} from '../lib/format';
 import { addStyles } from '../lib/part';
 import { costChange, type Ran } from '../lib/advice';
 import styles from '../styles/ways-out.css?inline';
+import type { WaysOut } from '../state/store';
+import type { Reasons } from '../state/ways-out';
 import { evidenceWords } from './tiles';
 
 type Figures = Partial<Pick<AdvisedTarget, 'value_ms' | 'share' | 'low' | 'high'>>;
@@ -108,3 +118,27 @@ export function icon(good: boolean): TemplateResult {
 }
 
 addStyles(styles);
+
+/** How far the trying of changes is: `offered` where it would take long, under way, failed, or its rows. */
+export function tried(
+  found: WaysOut,
+  reasons: Pick<Reasons, 'look' | 'cancel'>,
+  offered: boolean,
+  rows: (advice: Advice) => TemplateResult,
+): TemplateResult {
+  switch (found.kind) {
+    case 'offered':
+      return offered
+        ? html`<p>This run took long; about a dozen changes would take as many times as long.
+          <button type="button" @click=${() => reasons.look()}>Try them</button></p>`
+        : html`<p class="quiet-text">Tried once the answer is certain…</p>`;
+    case 'trying':
+      return html`<p class="ways-progress"><progress max="1" .value=${found.progress} aria-label="Tried so far"></progress>
+        <span>Trying about a dozen changes</span>
+        <button type="button" @click=${() => reasons.cancel()}>Stop</button></p>`;
+    case 'failed':
+      return html`<p>${sentence(found.message)}</p>`;
+    default:
+      return found.advice ? rows(found.advice) : html``;
+  }
+}
