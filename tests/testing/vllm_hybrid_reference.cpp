@@ -582,7 +582,8 @@ void Replay::RegisterPartial(Request& r, Tokens tokens) {
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     const Group& g = groups_[i];
     if (end % g.block == 0 || tokens < end) continue;
-    if (g.kind == "state" ? tokens != end : r.computed >= end) continue;
+    // The copy of a hit that ends there is registered, too.
+    if (g.kind == "state" ? tokens != end : r.computed > end) continue;
     const int block = r.tables[i][static_cast<std::size_t>(end / g.block)];
     if (block < 0 || pool_->HasContent(block)) continue;
     const std::string key = KeyOf(r, end, i);

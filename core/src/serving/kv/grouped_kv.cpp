@@ -523,7 +523,8 @@ void GroupedKv::RegisterInside(Table& table, RequestId request, std::int64_t com
     const KvGroup& group = GroupAt(g);
     const bool state = group.kind == KvKind::kState, full = group.kind == KvKind::kFull;
     if ((!state && !full) || end % group.block_size == 0) continue;
-    if (state ? tokens != end : computed >= end) continue;
+    // The copy of a hit that ends there is registered, too.
+    if (state ? tokens != end : computed > end) continue;
     const BlockId id = table.groups[g].blocks[static_cast<std::size_t>(end / group.block_size)];
     if (id == kNone || blocks_[static_cast<std::size_t>(id)].content) continue;
     blocks_[static_cast<std::size_t>(id)].content = true;
