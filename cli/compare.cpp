@@ -131,6 +131,11 @@ const std::vector<Row>& RowsOfARun() {
       {"E2E mean: handover ms", [](const Report& r) { return MeanPart(r, 7); }},
       {"MFU", [](const Report& r) { return r.mfu.value_or(std::nan("")); }},
       {"bandwidth use", [](const Report& r) { return r.bandwidth_use.value_or(std::nan("")); }},
+      {"W a GPU", [](const Report& r) { return r.power ? r.power->mean_w : std::nan(""); }},
+      {"J an output token",
+       [](const Report& r) {
+         return r.power ? r.power->j_per_output_token.value_or(std::nan("")) : std::nan("");
+       }},
       {"simulated s", [](const Report& r) { return r.simulated_s; }},
   };
   return rows;

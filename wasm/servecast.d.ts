@@ -1001,7 +1001,7 @@ export interface PoolReport {
   readonly cost_per_hour: number | null;
 }
 
-/** By the GPUs' laws of power (docs/model.md), hosts and cooling not counted. */
+/** By the GPUs' laws of power (docs/model.md), hosts and cooling not counted but where said. */
 export interface Power {
   /** W of a GPU: over the run; while its steps run; in the heaviest interval of the series. */
   readonly mean_w: number;
@@ -1012,6 +1012,16 @@ export interface Power {
   readonly j_per_request: number | null;
   /** Of all GPUs. */
   readonly kwh_per_hour: number;
+  /** Nine of ten set-ups that the law was not fitted to were within; absent: not known. */
+  readonly mean_w_low?: number;
+  readonly mean_w_high?: number;
+  readonly j_per_output_token_low?: number;
+  readonly j_per_output_token_high?: number;
+  /** With hosts and cooling; absent where hardware.host_w and hardware.pue add nothing. */
+  readonly site_kwh_per_hour?: number;
+  /** $ and kg of CO2 equivalent of what the site draws; absent without price_per_kwh and co2_g_per_kwh. */
+  readonly electricity_per_hour?: number;
+  readonly co2_kg_per_hour?: number;
 }
 
 /** What a pool did in one run; shares and usage are of all its replicas. */

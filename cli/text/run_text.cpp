@@ -104,6 +104,31 @@ std::string Costs(View report) {
                      DollarText(price));
 }
 
+// "431 W a GPU (340 to 522); 2.1 J an output token (1.3 to 2.9)", and what the site pays.
+std::string Draws(View report) {
+  const View power = OfRun(report, "power");
+  if (!power.Is()) return "";
+  const auto range = [&power](const char* low, const char* high) {
+    if (!power[low].Number()) return std::string();
+    return fmt::format(" ({} to {})", FigureText(power[low]), FigureText(power[high]));
+  };
+  std::string text = FigureText(power["mean_w"]) + " W a GPU" + range("mean_w_low", "mean_w_high");
+  if (power["j_per_output_token"].Number()) {
+    text += fmt::format("; {} J an output token{}", FigureText(power["j_per_output_token"]),
+                        range("j_per_output_token_low", "j_per_output_token_high"));
+  }
+  if (power["site_kwh_per_hour"].Number()) {
+    text += fmt::format("; {} kW with hosts and cooling", FigureText(power["site_kwh_per_hour"]));
+  }
+  if (power["electricity_per_hour"].Number()) {
+    text += fmt::format("; electricity {} an hour", DollarText(power["electricity_per_hour"]));
+  }
+  if (power["co2_kg_per_hour"].Number()) {
+    text += fmt::format("; {} kg of CO2 an hour", FigureText(power["co2_kg_per_hour"]));
+  }
+  return report["power"].Is() ? text : text + "; in the first run";
+}
+
 std::string Memory(View report) {
   const View weights = report["memory"]["weights_gib"], total = report["memory"]["total_gib"];
   if (!total.Number()) return "";
@@ -191,6 +216,7 @@ std::string RunText(View report, const Style& style, const std::string& shown) {
   out += "\n";
   out += NamedLine(style, "serves", Serves(report));
   out += NamedLine(style, "costs", Costs(report));
+  out += NamedLine(style, "draws", Draws(report));
   out += NamedLine(style, "memory", Memory(report));
   out += NamedLine(style, "limit", verdict["limit"].Words());
   out += NamedLine(style, "note", verdict["note"].Words());

@@ -593,6 +593,12 @@ TEST(Import, NvidiaSmi_IsTheGpuAndTheirNumber) {
   Expect({"nvidia-smi-list.txt",
           "nvidia-smi",
           {{"/hardware/preset", "h100-sxm"}, {"/cluster/pools/0/replicas", 4}}});
+  Expect({"nvidia-smi-limited.txt",
+          "nvidia-smi",
+          {{"/hardware/preset", "a100-80gb"}, {"/hardware/power_limit_w", 250}}});
+  const Json plain =
+      JsonOf(Import({{"smi.txt", ImportFile("texts/nvidia-smi.txt")}}, "{}").document);
+  EXPECT_FALSE(plain["hardware"].contains("power_limit_w"));  // 400 W are its own
   Expect({"nvidia-smi-query.txt", "nvidia-smi", {{"/hardware/preset", "l40s"}}});
 }
 

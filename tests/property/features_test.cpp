@@ -62,6 +62,7 @@ const std::multimap<Feature, Overrides>& Asking() {
       {kSharedExperts, {kExpertModel, "model.shared_expert_intermediate_size=768"}},
       {kDenseLayers, {kExpertModel, "model.num_dense_layers=1"}},
       {kLayerKinds, {R"(model.layers=[{"kind":"full"}])"}},
+      {kPowerLimit, {"hardware.power_limit_w=300"}},
       {kKvGroups, {R"(model.layers=[{"kind":"sliding","window":256,"count":3},{"kind":"full"}])"}},
       {kPreemptionMean, {"latency.backend=physics"}},
       {kBlisPrices, {"latency.backend=trained_physics"}},

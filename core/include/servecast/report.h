@@ -208,7 +208,11 @@ struct PowerReport {
   double mean_w = 0, peak_w = 0;  // of a GPU: over the run; in the heaviest interval of the series
   double serving_w = 0;           // of a GPU, while its steps run
   double kwh_per_hour = 0;
-  double energy_j = 0;                                      // of the run
+  double energy_j = 0;  // of the run
+  // Of set-ups that the law was not fitted to nine of ten were within; none: not known.
+  std::optional<double> mean_w_low, mean_w_high, j_per_output_token_low, j_per_output_token_high;
+  // With hosts and cooling, where either is stated; its price ($) and its CO2 equivalent (kg).
+  std::optional<double> site_kwh_per_hour, electricity_per_hour, co2_kg_per_hour;
   std::optional<double> j_per_output_token, j_per_request;  // none: none were made, or completed
 };
 

@@ -128,6 +128,14 @@ struct HardwareSpec {
   // that it may draw; what a running step adds, and what its arithmetic and its reads add at the
   // peaks of the data sheet.
   double idle_w = 0, power_cap_w = 0, busy_w = 0, compute_w = 0, memory_w = 0;
+  // Shares by which mean power and the energy of a token were off in nine of ten set-ups that the
+  // law was not fitted to; 0: not known.
+  double power_error = 0, energy_error = 0;
+  // Set lower than power_cap_w, W; 0: it is not. Slows arithmetic (cost/power_limit.h).
+  double power_limit_w = 0;
+  // What a GPU's share of the host draws, W; what a site draws for each watt of its machines; and
+  // what a kWh costs ($) and emits (g of CO2 equivalent), 0: not stated.
+  double host_w = 0, pue = 1, price_per_kwh = 0, co2_g_per_kwh = 0;
   std::optional<double> price_per_gpu_hour;  // $
   std::string price_basis;  // terms and date of that price; a price over a preset's has its own
   // Of its node; 0: unknown, so a group is priced as if in one node. Links between nodes are per

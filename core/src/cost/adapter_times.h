@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "cost/model_cost.h"
+#include "cost/power_limit.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -13,8 +14,9 @@ namespace servecast {
 class AdapterTimes {
  public:
   AdapterTimes(const Scenario& s, const ModelCost& cost)
-      : token_ns_(cost.adapter_flops_per_token * (1 / (PeakTflops(s.hardware, PlainType(s.model)) *
-                                                       1e3 * s.hardware.compute_efficiency))),
+      : token_ns_(cost.adapter_flops_per_token *
+                  (1 / (PeakTflops(s.hardware, PlainType(s.model)) * 1e3 *
+                        s.hardware.compute_efficiency * ArithmeticUnderLimit(s.hardware)))),
         read_ns_(cost.adapter_bytes *
                  (1 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency))),
         kernels_ns_(s.engine.max_loras > 0 ? s.engine.lora_overhead_us * 1e3 : 0) {}

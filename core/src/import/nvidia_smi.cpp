@@ -1,11 +1,14 @@
 // What nvidia-smi prints: its table, its list (-L), a line of --query-gpu=name,memory.total.
 #include <algorithm>
+#include <cstdlib>
 #include <map>
+#include <nlohmann/json.hpp>
 
 #include "base/printable.h"
 #include "base/text.h"
 #include "import/kinds.h"
 #include "import/names.h"
+#include "io/presets.h"
 
 namespace servecast {
 namespace {
@@ -54,6 +57,28 @@ std::string MemoryInTable(std::string_view line) {
   return " " + std::string(line.substr(begin, end + 3 - begin));
 }
 
+// 300 of "63W /  300W"; 0: none.
+double LimitInTable(std::string_view line) {
+  const std::size_t slash = line.find("W /");
+  if (slash == std::string_view::npos) return 0;
+  const std::string_view rest = Stripped(line.substr(slash + 3, 16));
+  const std::size_t end = rest.find('W');
+  if (end == std::string_view::npos || end > 5 || !IsDigits(rest.substr(0, end))) return 0;
+  return std::strtod(std::string(rest.substr(0, end)).c_str(), nullptr);
+}
+
+// A limit that is as high as the card's own is none; a few per cent beside it are another form of
+// the card.
+void TakeLimit(const std::string& name, double watts, Draft& draft) {
+  constexpr double kLower = 0.95;
+  const auto* card = FindPresetDocument("hardware", HardwarePresetOf(name));
+  if (card == nullptr || watts <= 0) return;
+  const double cap = card->value("power_cap_w", 0.0);
+  if (watts >= kLower * cap) return;
+  draft.Take("hardware.power_limit_w", watts,
+             Format("nvidia-smi (power limit {} W of {} W)", ShortNumber(watts), ShortNumber(cap)));
+}
+
 // "NVIDIA H100 80GB HBM3, 81559 MiB", with other fields around.
 std::string NameInQuery(std::string_view line) {
   if (line.size() > 300 || line.find(',') == std::string_view::npos) return "";
@@ -79,6 +104,7 @@ bool IsOnlyName(std::string_view line) {
 void ReadNvidiaSmi(const ImportSource& source, Draft& draft) {
   if (source.json != nullptr) return;
   std::vector<std::string> names;
+  std::map<std::string, double> limits;  // of the last card of a name, W
   bool table = false;
   const std::vector<std::string_view> lines = LinesIn(source.text);
   for (const std::string_view raw : lines) {
@@ -95,6 +121,7 @@ void ReadNvidiaSmi(const ImportSource& source, Draft& draft) {
     } else if (table && !names.empty() && names.back().find("MiB") == std::string::npos) {
       // The line below a card's has its memory, and says what a name that was cut leaves out.
       names.back() += MemoryInTable(line);
+      limits[names.back()] = LimitInTable(line);
     }
     if (names.size() > 1024) return;
   }
@@ -111,6 +138,7 @@ void ReadNvidiaSmi(const ImportSource& source, Draft& draft) {
   }
   draft.TakeGpu(most->first, "nvidia-smi");
   draft.TakeGpuCount(most->second, "nvidia-smi");
+  TakeLimit(most->first, limits[most->first], draft);
 }
 
 }  // namespace servecast

@@ -117,6 +117,8 @@ constexpr FeatureRow kRows[] = {
      "/model/num_dense_layers", "0", "of a model with dense layers among experts"},
     {kLayerKinds, kOfLatency, [](S s) { return !s.model.layers.empty(); }, "/model/layers",
      "no list", "of a model with layers of several kinds"},
+    {kPowerLimit, kOfLatency, [](S s) { return s.hardware.power_limit_w > 0; },
+     "/hardware/power_limit_w", "0", "with hardware.power_limit_w"},
     {kKvGroups, kRules, [](S s) { return !s.model.layers.empty() && NeedsKvGroups(s); },
      "/model/layers", "layers of full attention only",
      "of a model whose layers keep KV in several groups"},

@@ -204,6 +204,55 @@ void DescribePower(Fields<HardwareSpec>& f) {
   watts("busy_w", "power that a running step adds", &HardwareSpec::busy_w);
   watts("compute_w", "power that arithmetic adds at its peak", &HardwareSpec::compute_w);
   watts("memory_w", "power that reads add at the memory's bandwidth", &HardwareSpec::memory_w);
+  f.Add({.name = "power_limit_w",
+         .unit = "W",
+         .min = 0,
+         .max = 1e5,
+         .help = "power limit that is set (nvidia-smi -pl), where it is below power_cap_w; it "
+                 "slows arithmetic (analytic); 0: none",
+         .in_times = true,
+         .compared = true},
+        &HardwareSpec::power_limit_w);
+  const auto share = [&f](const char* name, const char* help, double HardwareSpec::*member) {
+    f.Add({.name = name, .unit = "1", .min = 0, .max = 1, .help = help, .label = true}, member);
+  };
+  share("power_error",
+        "share by which mean power was off in nine of ten set-ups that the law was not fitted to; "
+        "0: not known",
+        &HardwareSpec::power_error);
+  share("energy_error", "the same of the energy of an output token", &HardwareSpec::energy_error);
+}
+
+// What a site pays for its power.
+void DescribeSite(Fields<HardwareSpec>& f) {
+  f.Add({.name = "host_w",
+         .unit = "W",
+         .min = 0,
+         .max = 1e5,
+         .help = "a GPU's share of what the host draws: processors, memory, network, fans",
+         .label = true},
+        &HardwareSpec::host_w);
+  f.Add({.name = "pue",
+         .unit = "1",
+         .min = 1,
+         .max = 10,
+         .help = "power usage effectiveness: W that the site draws for each W of its machines",
+         .label = true},
+        &HardwareSpec::pue);
+  f.Add({.name = "price_per_kwh",
+         .unit = "$/kWh",
+         .min = 0,
+         .max = 100,
+         .help = "price of electricity; 0: not stated, so its cost is not shown",
+         .label = true},
+        &HardwareSpec::price_per_kwh);
+  f.Add({.name = "co2_g_per_kwh",
+         .unit = "g/kWh",
+         .min = 0,
+         .max = 10000,
+         .help = "CO2 equivalent of electricity; 0: not stated, so none is shown",
+         .label = true},
+        &HardwareSpec::co2_g_per_kwh);
 }
 
 // What measurements say of the GPU; a document that starts from a preset keeps it.
@@ -355,6 +404,7 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .label = true},
         &HardwareSpec::price_basis);
   DescribePower(f);
+  DescribeSite(f);
   DescribeNodes(f);
   DescribeMeasured(f);
 }

@@ -83,7 +83,7 @@ const Parsed* Parse(const EmbeddedPreset* preset) {
     // What was measured, and what has that price, is the other one.
     for (const char* others :
          {"auto_backend", "operators", "compared_as", "price_per_gpu_hour", "price_basis", "idle_w",
-          "power_cap_w", "busy_w", "compute_w", "memory_w"}) {
+          "power_cap_w", "busy_w", "compute_w", "memory_w", "power_error", "energy_error"}) {
       whole.erase(others);
     }
     whole.update(parsed.document);

@@ -374,6 +374,16 @@ void WritePower(const std::optional<PowerReport>& power, Members& put) {
     put("j_per_output_token", power->j_per_output_token);
     put("j_per_request", power->j_per_request);
     put("kwh_per_hour", power->kwh_per_hour);
+    const auto known = [&put](const char* name, const std::optional<double>& value) {
+      if (value) put(name, *value);
+    };
+    known("mean_w_low", power->mean_w_low);
+    known("mean_w_high", power->mean_w_high);
+    known("j_per_output_token_low", power->j_per_output_token_low);
+    known("j_per_output_token_high", power->j_per_output_token_high);
+    known("site_kwh_per_hour", power->site_kwh_per_hour);
+    known("electricity_per_hour", power->electricity_per_hour);
+    known("co2_kg_per_hour", power->co2_kg_per_hour);
   });
 }
 

@@ -57,6 +57,8 @@ const std::vector<Column>& Columns() {
       {"series_bandwidth_use", "1", "series",
        "bytes of weights and KV that the steps need to read, as a share of the GPU's memory "
        "bandwidth"},
+      {"series_power_w", "W", "series",
+       "mean power of a GPU, by its law; none where the power of a GPU is not known"},
       {"cdf_fraction", "1", "cdf", "share of samples at or below"},
       {"cdf_ttft_ms", "ms", "cdf", "time to first token, over requests"},
       {"cdf_itl_ms", "ms", "cdf", "inter-token latency, over tokens"},

@@ -406,7 +406,7 @@ class Summary {
                                       static_cast<double>(run_.end) / KvTokens(0, run_.end);
     }
     report_.allocation_failures = run_.recorder.blocks_refused();
-    if (knows_work) ReportPower(run_, report_);
+    if (knows_work) SeriesOfPower(ReportPower(run_, report_));
     if (run_.recorder.busy_ns() > 0) {
       report_.mean_batch_size =
           static_cast<double>(running) / static_cast<double>(run_.recorder.busy_ns());
@@ -422,6 +422,20 @@ class Summary {
       usage = p == 0 ? own.kv_peak_usage : std::max(usage, own.kv_peak_usage);
       unused = p == 0 ? own.kv_peak_fragmentation : std::max(unused, own.kv_peak_fragmentation);
     }
+  }
+
+  // Of intervals of which a short last one is part of the one before (BinsOf).
+  void SeriesOfPower(std::vector<double> watts) {
+    if (watts.empty()) return;
+    const auto rest = static_cast<double>(run_.end % bin_width_);
+    if (watts.size() > bins_.size()) {
+      const auto width = static_cast<double>(bin_width_);
+      const double last = watts.back();
+      watts.pop_back();
+      watts.back() = (watts.back() * width + last * rest) / (width + rest);
+    }
+    watts.resize(bins_.size());
+    ColumnAt("series_power_w") = std::move(watts);
   }
 
   std::vector<SeriesBin> BinsOf(const Recorder& recorder) {

@@ -81,7 +81,8 @@ void MeasureAttainment(const RunView& run, const std::vector<std::size_t>& of_cl
                        Report& report);
 void SplitTimes(const RunView& run, Report& report);
 void ReportPools(const RunView& run, Report& report);
-void ReportPower(const RunView& run, Report& report);  // behind ReportPools
+// Mean W of a GPU by interval of the series; empty: not known. Behind ReportPools.
+std::vector<double> ReportPower(const RunView& run, Report& report);
 double PoolsScarcestUse(const RunView& run, std::size_t first_bin, std::size_t last_bin);
 void JudgeFairness(const RunView& run, Report& report);
 void FillRequestColumns(const RunView& run, Report& report);

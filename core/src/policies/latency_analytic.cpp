@@ -109,8 +109,9 @@ class Analytic final : public LatencyModel {
  public:
   Analytic(const Scenario& s, const ModelCost& cost)
       : cost_(cost),
-        attention_flop_ns_(1e9 / (PeakTflops(s.hardware, PlainType(s.model)) * 1e12 *
-                                  s.hardware.attention_efficiency)),
+        attention_flop_ns_(1e9 /
+                           (PeakTflops(s.hardware, PlainType(s.model)) * 1e12 *
+                            s.hardware.attention_efficiency * ArithmeticUnderLimit(s.hardware))),
         byte_ns_(1.0 / (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency)),
         kv_byte_ns_(1.0 /
                     (s.hardware.memory_bandwidth_gb_s * (s.hardware.kv_bandwidth_efficiency > 0
@@ -138,7 +139,8 @@ class Analytic final : public LatencyModel {
     const MatrixType plain = PlainType(s.model);
     const auto flop_ns = [&h = s.hardware, plain](MatrixType type) {
       const double share = type == plain ? 1 : kLowPrecisionShare;
-      return 1 / (PeakTflops(h, type) * 1e3 * h.compute_efficiency * share);
+      return 1 /
+             (PeakTflops(h, type) * 1e3 * h.compute_efficiency * share * ArithmeticUnderLimit(h));
     };
     const bool four = cost.dense_type == MatrixType::k4;
     if (cost.dense_type != plain) kernels_ns_ *= four ? kFourBitKernels : kQuantizedKernels;
@@ -423,6 +425,11 @@ LatencyLabel Label(const Scenario& s) {
           ShortNumber(100 * s.hardware.compute_efficiency) + " % of its peak arithmetic and " +
           ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
       KnownError(s, "analytic"), EvidenceOf(s, "analytic")};
+  if (const double left = ArithmeticUnderLimit(s.hardware); left < 1) {
+    label.description += "; at " + ShortNumber(s.hardware.power_limit_w) + " W " +
+                         ShortNumber(100 * left) +
+                         " % of that arithmetic, as one pair of cards has it";
+  }
   std::string kinds;
   for (const LayerSpec& layer : s.model.layers) {
     const bool named = kinds.find(layer.kind) != std::string::npos;
@@ -446,9 +453,9 @@ const LatencyEntry kEntry = {
     .help = "Physics: work over data-sheet peaks at measured efficiencies, plus host time",
     .make = Make,
     .label = Label,
-    .has = kModelForms | Features{Feature::kLayerKinds, Feature::kDrafts, Feature::kAdapters,
-                                  Feature::kExpertReplicas, Feature::kExpertParallel,
-                                  Feature::kFloat32},
+    .has = kModelForms | Features{Feature::kLayerKinds, Feature::kPowerLimit, Feature::kDrafts,
+                                  Feature::kAdapters, Feature::kExpertReplicas,
+                                  Feature::kExpertParallel, Feature::kFloat32},
 };
 
 }  // namespace servecast::latency_analytic

@@ -168,9 +168,9 @@ LatencyLabel Label(const Scenario& s) {
 // parallelism or 32-bit weights, and BLIS's rules have models of their own. With seats for adapters
 // it is what it is without: a ladder of seats compares steps of one model.
 bool WasNearer(const Scenario& s) {
-  return s.model.layers.empty() && s.hardware.auto_backend == "operators" &&
-         s.engine.compat == Compat::kNone && !s.engine.enable_expert_parallel &&
-         s.model.torch_dtype != DType::kFloat32;
+  return s.model.layers.empty() && s.hardware.power_limit_w <= 0 &&
+         s.hardware.auto_backend == "operators" && s.engine.compat == Compat::kNone &&
+         !s.engine.enable_expert_parallel && s.model.torch_dtype != DType::kFloat32;
 }
 
 bool Best(const Scenario& s) { return WasNearer(s) && CoverOf(s) != Cover::kNot; }

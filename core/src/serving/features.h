@@ -28,6 +28,7 @@ enum class Feature : std::uint8_t {
   // Of latency models, beside drafts and adapters; kExpertReplicas is attention_data_parallel.
   kExpertReplicas, kExpertParallel, kFloat32, kQuantized, kCacheDtype, kLatentAttention,
   kSharedExperts, kDenseLayers, kLayerKinds,
+  kPowerLimit,  // hardware.power_limit_w
   kKvGroups,  // layers that keep KV in several groups: of schedulers and compat modes
   // Every entry has them; only pairs of features ask.
   kAsync, kSync, kCapturedGraphs, kNgram, kExperts, kDense, kNoPrefixCache,
