@@ -4,9 +4,10 @@
 // - Every word of `code` of CONTRIBUTING.md is a path (<name>, NAME and * stand for anything), a ./dev
 //   command that `./dev help` lists, an option (-x), or a text that a tracked file has. Not in the
 //   section about C++ that is to be avoided.
-// - Every decision has its status in line 3, at most 60 lines, and is not superseded by nothing.
+// - There are at most 30 decisions, each accepted (line 3) and of at most 45 lines; no tracked file names one that does not exist.
+// - ARCHITECTURE.md has at most 150 lines and names every folder at the top and in core/src; CONTRIBUTING.md has at most 120.
 // - Every policy's name stands in docs/model.md.
-// - Every relative link of these, of README.md, ARCHITECTURE.md and docs/ leads somewhere; every fence is closed.
+// - Every relative link of these, of README.md, ARCHITECTURE.md, docs/ and folders' README.md leads somewhere; every fence is closed.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
@@ -66,13 +67,55 @@ for (const [index, line] of read('CONTRIBUTING.md').split('\n').entries()) {
 
 // --- Decisions -----------------------------------------------------------------------------------
 
-for (const name of readdirSync(join(root, 'docs/decisions'))) {
+const decisions = readdirSync(join(root, 'docs/decisions')).filter((name) => /^\d{3}-/.test(name));
+const numbers = new Set(decisions.map((name) => name.slice(0, 3)));
+if (decisions.length > 30) offend('docs/decisions', 1, `${decisions.length} pages, allowed 30: fold one into another`);
+for (const name of decisions) {
   const file = `docs/decisions/${name}`;
   const lines = read(file).split('\n');
-  if (!/^Status: (accepted|superseded by \[\d{3}\]\()/.test(lines[2] ?? '')) {
-    offend(file, 3, 'a decision says "Status: accepted" or "Status: superseded by [number](file)" here');
+  if (!lines[0].startsWith(`# ${name.slice(0, 3)} `)) offend(file, 1, 'the title must begin with the number');
+  if (!/^Status: accepted/.test(lines[2] ?? '')) {
+    offend(
+      file,
+      3,
+      'a decision says "Status: accepted" here; one that no longer holds is folded into what replaced it',
+    );
   }
-  if (lines.length > 61) offend(file, lines.length, 'a decision has at most 60 lines');
+  if (lines.length > 46) offend(file, lines.length, 'a decision has at most 45 lines');
+}
+
+// "decision 012", "decisions 012 and 033", "[decision 012](...)", "docs/decisions/012", also across a line's end of a comment.
+// Only README.md of the decisions may name numbers that were folded.
+const named =
+  /\b(?:[Dd]ecisions?|ADRs?)(?:\s+(?:\/\/|#|\*)?\s*)\[?(\d{3}(?:(?:, | and )\[?\d{3})*)|\bdecisions\/(\d{3})/g;
+for (const file of tracked) {
+  if (file === 'docs/decisions/README.md' || /\.(png|jpg|woff2|gz|zip)$|package-lock|corpus\//.test(file)) continue;
+  const text = read(file);
+  for (const match of text.matchAll(named)) {
+    for (const number of (match[1] ?? match[2]).match(/\d{3}/g)) {
+      if (numbers.has(number)) continue;
+      const line = text.slice(0, match.index).split('\n').length;
+      offend(file, line, `there is no decision ${number}: docs/decisions/README.md says where it went`);
+    }
+  }
+}
+
+// --- The map -------------------------------------------------------------------------------------
+
+for (const [file, most] of [
+  ['ARCHITECTURE.md', 150],
+  ['CONTRIBUTING.md', 120],
+]) {
+  const lines = read(file).trimEnd().split('\n').length;
+  if (lines > most) offend(file, lines, `${lines} lines, allowed ${most}: the rest belongs in a folder's README.md`);
+}
+
+const map = read('ARCHITECTURE.md');
+const folders = tracked
+  .filter((file) => file.includes('/') && !file.startsWith('.'))
+  .map((file) => (file.startsWith('core/src/') ? dirname(file) : file.slice(0, file.indexOf('/'))));
+for (const folder of new Set(folders)) {
+  if (!map.includes(`\`${folder}/`)) offend('ARCHITECTURE.md', 1, `says nothing of ${folder}/`);
 }
 
 // --- Policies ------------------------------------------------------------------------------------
@@ -88,7 +131,7 @@ for (const file of tracked.filter((name) => name.startsWith('core/src/policies/'
 
 const generated = [...read('docs/tools/reference.mjs').matchAll(/^ {2}page\(\s*'(\w+)'/gm)].map((match) => match[1]);
 
-for (const file of tracked.filter((each) => /^(\w+\.md|docs\/.*\.md|presets\/.*\.md)$/.test(each))) {
+for (const file of tracked.filter((each) => /^(\w+\.md|(docs|presets|core|wasm|tests|web)\/.*\.md)$/.test(each))) {
   const fences = read(file).match(/^```/gm)?.length ?? 0;
   if (fences % 2 !== 0) offend(file, 1, `${fences} lines begin with \`\`\`: one block is not closed`);
   for (const [index, line] of read(file).split('\n').entries()) {

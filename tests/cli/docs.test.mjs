@@ -22,7 +22,7 @@ const notRun = new Map([
     'a real server; observe.test.mjs has one that plays its part',
   ],
   [
-    'servecast fidelity [--data DIR]...  # DIR: SERVECAST_GROUNDTRUTH, see CONTRIBUTING.md',
+    'servecast fidelity [--data DIR]...  # DIR: SERVECAST_GROUNDTRUTH, see tests/README.md',
     'measurements that are not part of the project; fidelity.test.mjs runs it on some',
   ],
   [

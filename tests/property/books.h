@@ -1,5 +1,5 @@
 // Two who watch every step of a run and believe nothing of what they see: they keep their own books
-// and the first invariant that one breaks (the numbers are those of ARCHITECTURE.md).
+// and the first invariant that one breaks (the numbers are those of tests/README.md).
 #pragma once
 
 #include <algorithm>

@@ -358,7 +358,7 @@ enum class TrtllmChunking { kFirstComeFirstServed, kEqualProgress };
 enum class TrtllmQueue { kFcfs, kPriority };
 
 // What TensorRT-LLM's scheduler has beside the options that it shares with vLLM's, by the names of
-// its LLM API (decision 070). Defaults are TensorRT-LLM's.
+// its LLM API (decision 048). Defaults are TensorRT-LLM's.
 struct TrtllmSpec {
   TrtllmCapacity capacity_scheduler_policy = TrtllmCapacity::kGuaranteedNoEvict;
   TrtllmChunking context_chunking_policy = TrtllmChunking::kFirstComeFirstServed;

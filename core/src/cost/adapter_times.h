@@ -1,5 +1,5 @@
 // What LoRA adapters add to a step: the products of their small matrices, by the shares of the
-// GPU's peaks that other products reach (decision 055). A floor: the real kernels are many and
+// GPU's peaks that other products reach (decision 046). A floor: the real kernels are many and
 // small.
 #pragma once
 

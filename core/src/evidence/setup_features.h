@@ -1,5 +1,5 @@
 // What of a set-up tells how near it is to another one: the features that the model of the error
-// knows (docs/decisions/069-bands-from-left-out-errors.md). Measured rows and scenarios are
+// knows (docs/decisions/069-evidence-and-bands.md). Measured rows and scenarios are
 // compared by this one form, whoever fills it.
 #pragma once
 

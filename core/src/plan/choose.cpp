@@ -223,7 +223,7 @@ class Choice {
     return at;
   }
 
-  // Runs that are longer rather than more (decision 040), where their length is ours to choose.
+  // Runs that are longer rather than more (decision 032), where their length is ours to choose.
   bool SetsMiddle(double at, double total) {
     const double least = static_cast<double>(kPlaceRuns) * static_cast<double>(p_.length);
     if (!p_.HasMiddle()) total = std::min(total, std::max(least, 0.9 * Affordable()));
@@ -266,7 +266,7 @@ class Choice {
     return true;
   }
 
-  // Runs that say little of what would be for ever: more of them would not help (decision 040).
+  // Runs that say little of what would be for ever: more of them would not help (decision 032).
   bool LengthensMiddle() {
     if (p_.replays || !p_.steady || p_.lengthened >= 2) return false;
     for (PlanPlace& middle : p_.places) {
@@ -314,7 +314,7 @@ class Choice {
   }
 
   // Runs that say little of what would be for ever, where the targets cease to be met, are made
-  // longer: more of them would not help (decision 040).
+  // longer: more of them would not help (decision 032).
   bool Lengthens() {
     if (p_.replays || !p_.steady || p_.lengthened == 2 || p_.wanted == 1) return false;
     const std::vector<bool> decides = Deciding({Curve::kFirst});

@@ -37,7 +37,7 @@ struct PlanPlace {
 };
 
 // Finds what the runs of a place come to. `steady`: the load is the same throughout. `long_runs`:
-// what still grows in them grows for ever (as an experiment has it, decision 040).
+// what still grows in them grows for ever (as an experiment has it, decision 032).
 void ReadPlace(const Scenario& scenario, bool steady, bool long_runs, PlanPlace& place);
 
 // A strain of a place: with as many runs as all places have; with all of its own by the targets'

@@ -1,6 +1,6 @@
 // One engine instance by the rules of the simulator BLIS (inference-sim/inference-sim), to compare
 // with its own output: whole microseconds, its event queue, its batches, its accounts. Its quirks
-// are in this folder and nowhere else; docs/model.md lists them, decision 014 says why they stand
+// are in this folder and nowhere else; docs/model.md lists them, decision 048 says why they stand
 // apart. Decodes that nothing can stop in a step are sums (blis_decodes.h); a step costs as much as
 // it changes.
 #pragma once

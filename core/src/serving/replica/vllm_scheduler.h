@@ -8,7 +8,7 @@
 // arrival behind a blocked head changes nothing. Any other step is formed by a schedule call:
 // vllm_grants.cpp.
 //
-// A token counts from the moment it is scheduled (decision 013). With pipeline stages there are
+// A token counts from the moment it is scheduled (decision 033). With pipeline stages there are
 // several groups, which take turns: vllm_stages.cpp. With drafts decodes do not advance alike: they
 // are looked at one by one, or are columns of another group: vllm_drafts.cpp. With adapters, those
 // of a run's members take its seats and are a part of its price: adapter_seats.h.
