@@ -250,6 +250,12 @@ TEST(Import, CheckpointsWithLayersIn16Bits_AreTheirWeights) {
                   R"(, "quantization_config": {"quant_method": "modelopt", "quant_algo": ")" +
                   algorithm + R"(", "ignore": ["lm_head", )" + left + "]}}");
   };
+  const Json groups = JsonOf(
+      Import(config.substr(0, config.rfind('}')) +
+             R"(, "quantization_config": {"quant_method": "awq", "bits": 4, "group_size": 32}})")
+          .document);
+  EXPECT_EQ(groups["model"]["quantization"], "int4");
+  EXPECT_EQ(groups["model"]["quantization_group_size"], 32);
   // All attention, and there is nothing else beside the experts.
   const Imported all = read(R"("model.layers.*.self_attn*", "model.layers.*.mlp.gate")", "NVFP4");
   EXPECT_EQ(JsonOf(all.document)["model"]["quantization"], "none") << Listed(all);

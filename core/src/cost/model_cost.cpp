@@ -108,16 +108,17 @@ LayerParameters ParametersOf(const ModelSpec& m, std::int64_t tp) {
   return p;
 }
 
-// Of a weight, with its scales: one of 16 bits for 128 weights in int4, one of 8 for 16 in NVFP4
-// and for 32 in MXFP4.
-double QuantizedBytes(Quantization quantization, double plain) {
+// Of a weight, with its scales: one of 16 bits for a group of int4, one of 8 for 16 in NVFP4 and
+// for 32 in MXFP4.
+double QuantizedBytes(Quantization quantization, const ModelSpec& m) {
+  const double plain = D(BytesPerValue(m.torch_dtype));
   switch (quantization) {
     case Quantization::kNone:
       return plain;
     case Quantization::kFp8:
       return 1;
     case Quantization::kInt4:
-      return 0.515625;
+      return 0.5 + 2 / D(m.quantization_group_size > 0 ? m.quantization_group_size : 128);
     case Quantization::kNvfp4:
       return 0.5625;
     case Quantization::kMxfp4:
@@ -127,17 +128,15 @@ double QuantizedBytes(Quantization quantization, double plain) {
 }
 
 double DenseBytes(const ModelSpec& m) {
-  const double plain = D(BytesPerValue(m.torch_dtype));
-  return m.quantization == Quantization::kMxfp4 ? plain : QuantizedBytes(m.quantization, plain);
+  return QuantizedBytes(
+      m.quantization == Quantization::kMxfp4 ? Quantization::kNone : m.quantization, m);
 }
 
 Quantization ExpertQuantization(const ModelSpec& m) {
   return m.expert_quantization != Quantization::kNone ? m.expert_quantization : m.quantization;
 }
 
-double ExpertBytes(const ModelSpec& m) {
-  return QuantizedBytes(ExpertQuantization(m), D(BytesPerValue(m.torch_dtype)));
-}
+double ExpertBytes(const ModelSpec& m) { return QuantizedBytes(ExpertQuantization(m), m); }
 
 // 4-bit integers are unpacked to 16 bits, and so are floats where the GPU has no products of them.
 MatrixType ComputedIn(Quantization quantization, const HardwareSpec& h) {

@@ -148,7 +148,10 @@ std::string SettleLeftLayers(const LeftLayers& left, const LeftJson& model, Left
   const double plain = parts.Attention(true) +
                        shared * std::min(1.0, share * layers / std::max(layers - dense, 1.0)) +
                        mlp * parts.ShareOfDense(dense);
-  const double bytes = BytesOf(type, left.group), planned = BytesOf(type, 0);
+  if (type == "int4" && left.group > 0 && left.group != 128) {
+    members["quantization_group_size"] = static_cast<std::int64_t>(left.group);
+  }
+  const double bytes = BytesOf(type, left.group);
   const double all = experts * bytes + (rest - plain) * bytes + plain * 2 +
                      2 * FigureOf(model, "vocab_size") * hidden * 2;
   const bool apart = count > 0 && plain > rest - plain;
@@ -156,18 +159,13 @@ std::string SettleLeftLayers(const LeftLayers& left, const LeftJson& model, Left
     members["quantization"] = "none";
     members["expert_quantization"] = type;
   }
-  double error = apart ? (rest - plain) * (2 - planned) : plain * (planned - 2);
-  error += (experts + (apart ? 0 : rest - plain)) * (planned - bytes);
+  const double error = apart ? (rest - plain) * (2 - bytes) : plain * (bytes - 2);
   const double percent = all > 0 ? 100 * error / all : 0;
   if (std::fabs(percent) <= 0.5) return "";
   return Format(
-      "{}: {} of its layers stay in 16 bits{}; the weights are planned {} % {} than they "
-      "are",
-      left.from, left.names.size(),
-      left.group > 0 && bytes != planned
-          ? Format(" and {} weights share a scale", ShortNumber(left.group))
-          : "",
-      ShortNumber(std::fabs(percent)), percent > 0 ? "larger" : "smaller");
+      "{}: {} of its layers stay in 16 bits; the weights are planned {} % {} than they are",
+      left.from, left.names.size(), ShortNumber(std::fabs(percent)),
+      percent > 0 ? "larger" : "smaller");
 }
 
 }  // namespace servecast

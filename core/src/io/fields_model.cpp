@@ -148,6 +148,8 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
   f.Enum({.name = "expert_quantization",
           .help = "data type of the experts' weights where it is another; none: as quantization"},
          &ModelSpec::expert_quantization, {"none", "fp8", "int4", "nvfp4", "mxfp4"});
+  f.Add(optional("quantization_group_size", "weights that share a scale of 16 bits (int4); 0: 128"),
+        &ModelSpec::quantization_group_size);
   f.Add(optional("expert_hidden_size", "width that experts work in; 0: hidden_size"),
         &ModelSpec::expert_hidden_size);
   f.Add({.name = "top_p_by_default",
