@@ -243,6 +243,9 @@ const webLayers = {
 // Outside engine/, only these of its files: the rest runs in the worker.
 const engineFront = /^engine\/(calibrators|client|pool|protocol)(\.[jt]s)?$/;
 
+// What a file imports of web/src, types too. A part that is fetched later (import()) may import what fetches it.
+const webImports = new Map();
+
 for (const file of filesUnder('web/src', /(?<!\.d)\.ts$/)) {
   const name = relative(join(root, 'web/src'), file);
   const folder = name.includes('/') ? name.slice(0, name.indexOf('/')) : '';
@@ -276,6 +279,10 @@ for (const file of filesUnder('web/src', /(?<!\.d)\.ts$/)) {
       continue;
     }
     const layer = target.includes('/') ? target.slice(0, target.indexOf('/')) : '';
+    if (!isTest && match.groups.path && !/^\s*import\(/.test(match[0])) {
+      if (!webImports.has(name)) webImports.set(name, []);
+      webImports.get(name).push({ to: target.endsWith('.ts') ? target : `${target}.ts`, line });
+    }
     if (isTest || layer === folder) continue;
     if (folder !== '' && !webLayers[folder].includes(layer)) {
       offend(file, line, `${folder} must not import ${layer || 'an entry point'} ("${path}")`);
@@ -284,6 +291,22 @@ for (const file of filesUnder('web/src', /(?<!\.d)\.ts$/)) {
     }
   }
 }
+
+// No circles: walks imports depth first; one that leads back to a file of the present way closes a circle.
+const seen = new Set();
+function walk(name, way) {
+  seen.add(name);
+  for (const { to, line } of webImports.get(name) ?? []) {
+    const at = [...way, name].indexOf(to);
+    if (at >= 0) {
+      const circle = [...way, name].slice(at);
+      offend(join(root, 'web/src', name), line, `a circle of imports: ${[...circle, to].join(' -> ')}`);
+    } else if (!seen.has(to)) {
+      walk(to, [...way, name]);
+    }
+  }
+}
+for (const name of webImports.keys()) if (!seen.has(name)) walk(name, []);
 
 for (const offence of offences) console.log(offence);
 if (offences.length > 0) console.log(`${offences.length} offence(s) against the layers`);

@@ -2,17 +2,11 @@
 // are decompressed and read piece by piece, so that a large file never blocks the page; their rows stay in the module,
 // their bytes do not.
 import wholeUrl from 'servecast.wasm?url';
-import type { FirstModule, Issue, ServecastModule, Trace, TraceFit, TraceRead } from 'servecast';
+import type { Issue, ServecastModule, TraceFit, TraceRead } from 'servecast';
 import { compileModule, instantiate } from './compile';
 import type { FromWorker, WholeQuestion } from './protocol';
 import { unpacked } from './unpacked';
-import type { WorkerHost } from './worker';
-
-export interface ReadTrace {
-  readonly rows: Trace;
-  readonly read: TraceRead;
-  readonly module: FirstModule;
-}
+import type { ReadTrace, WorkerHost } from './worker';
 
 const sliceMs = 12;
 const progressMs = 100;

@@ -15,11 +15,12 @@ import type {
   Recording,
   Report,
   Simulation,
+  Trace,
+  TraceRead,
 } from 'servecast';
 import { inWords, instantiate } from './compile';
 import type { Columns, FromWorker, Lane, Outcome, Question, ToWorker } from './protocol';
 import { NeedsWholeModule, PresetFiles } from './preset-files';
-import type { ReadTrace } from './worker-files';
 import { firstRun } from '../lib/first-run';
 
 interface WorkerScope {
@@ -27,6 +28,13 @@ interface WorkerScope {
   postMessage(message: FromWorker, transfer?: Transferable[]): void;
 }
 const scope = self as unknown as WorkerScope;
+
+/** A trace that was read; its rows live in `module`. */
+export interface ReadTrace {
+  readonly rows: Trace;
+  readonly read: TraceRead;
+  readonly module: FirstModule;
+}
 
 type RunRequest = Extract<ToWorker, { kind: 'run' }>;
 type RecordingRequest = Extract<ToWorker, { kind: 'record' }>;

@@ -27,31 +27,7 @@ import { fewestInWords, findFewest, hasFewest, withFewest, type Fewest } from '.
 import { splitsOf } from './pool-edits';
 import { poolList, poolsInWords, poolsOf, replicasOf } from './pools';
 import type { Plans } from './plans';
-import type { Store } from './store';
-
-export interface Variant {
-  readonly name: string;
-  /** The value that the scenario has. */
-  readonly isCurrent: boolean;
-  readonly document: Document;
-  /** null: not yet run, or refused. */
-  readonly report: Report | null;
-  readonly issues: readonly Issue[];
-  /** What else had to change for it to run; "" when nothing. */
-  readonly adapted?: string;
-  /** How many of its GPUs it takes is being found. */
-  readonly isSought?: boolean;
-}
-
-/** Another whole scenario, run on the requests of the one that is shown. */
-export interface Beside {
-  /** "": the one that was kept; `otherEngine`; else a preset's id. */
-  readonly of: string;
-  readonly name: string;
-  readonly document: Document;
-  readonly outcome: Outcome | null;
-  readonly issues: readonly Issue[];
-}
+import type { Beside, Store, Variant } from './store';
 
 /** What changes how requests are served, not which ones there are. */
 const sections = ['hardware', 'model', 'engine', 'scheduler', 'cluster', 'latency'];

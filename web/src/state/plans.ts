@@ -9,7 +9,7 @@ import type { FormSource } from './fields';
 import { headroomOf } from './headroom';
 import { rateOf, ratePointer } from './rate';
 import { Searches } from './search';
-import type { Plan, Store } from './store';
+import type { Plan, PlanInputs, Store } from './store';
 import { firstRun } from '../lib/first-run';
 import { tookLong } from '../lib/work';
 
@@ -28,20 +28,6 @@ export { rateOf, ratePointer } from './rate';
 /** A certain answer that has stood for so long is being read: until then the engine belongs to whoever works. */
 const readMs = 600;
 
-/** What is typed into the blanks of questions. */
-export interface PlanInputs extends Omit<PlanOptions, 'hours'> {
-  /** Load of the quietest hour, % of the scenario's. */
-  readonly night: number;
-  /** Of the search, 1: these are varied, too. */
-  readonly pipeline: number;
-  readonly experts: number;
-  readonly roles: number;
-  readonly limits: number;
-  /** Of GPUs, for cost and search: their place in priceLists. */
-  readonly prices: number;
-  /** Of the fewest GPUs; null: the scenario's. */
-  readonly rate: number | null;
-}
 export const standardInputs: PlanInputs = {
   percent: 5,
   months: 24,

@@ -7,6 +7,7 @@ import type {
   Explanation,
   Issue,
   PlanAnswer,
+  PlanOptions,
   PlanPoint,
   PlanQuestion,
   Report,
@@ -16,9 +17,7 @@ import type {
 } from 'servecast';
 import type { TraceFile } from '../engine/client';
 import type { Columns, Outcome, Refusal } from '../engine/protocol';
-import type { Beside, Variant } from './compare';
 import type { Document } from './document';
-import type { PlanInputs } from './plans';
 
 export type ThemeChoice = 'auto' | 'light' | 'dark';
 
@@ -152,6 +151,21 @@ export interface FoundDesign {
   readonly sure: boolean;
 }
 
+/** What is typed into the blanks of questions. */
+export interface PlanInputs extends Omit<PlanOptions, 'hours'> {
+  /** Load of the quietest hour, % of the scenario's. */
+  readonly night: number;
+  /** Of the search, 1: these are varied, too. */
+  readonly pipeline: number;
+  readonly experts: number;
+  readonly roles: number;
+  readonly limits: number;
+  /** Of GPUs, for cost and search: their place in priceLists. */
+  readonly prices: number;
+  /** Of the fewest GPUs; null: the scenario's. */
+  readonly rate: number | null;
+}
+
 /** What is known of a question of capacity. */
 export interface Plan {
   /** "offered": it would take long. "stopped": by a person, or by a change of the scenario. */
@@ -179,6 +193,31 @@ export interface Search {
   readonly progress: number;
   readonly answer: SearchAnswer | null;
   readonly sentence: string;
+  readonly issues: readonly Issue[];
+}
+
+/** The scenario under another value of one of its settings. */
+export interface Variant {
+  readonly name: string;
+  /** The value that the scenario has. */
+  readonly isCurrent: boolean;
+  readonly document: Document;
+  /** null: not yet run, or refused. */
+  readonly report: Report | null;
+  readonly issues: readonly Issue[];
+  /** What else had to change for it to run; "" when nothing. */
+  readonly adapted?: string;
+  /** How many of its GPUs it takes is being found. */
+  readonly isSought?: boolean;
+}
+
+/** Another whole scenario, run on the requests of the one that is shown. */
+export interface Beside {
+  /** "": the one that was kept; `otherEngine`; else a preset's id. */
+  readonly of: string;
+  readonly name: string;
+  readonly document: Document;
+  readonly outcome: Outcome | null;
   readonly issues: readonly Issue[];
 }
 

@@ -2,7 +2,8 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { formatGiven, marginText, sentence } from '../lib/format';
-import { differences, otherEngine, type Beside } from '../state/compare';
+import { differences, otherEngine } from '../state/compare';
+import type { Beside } from '../state/store';
 import type { Document, Json } from '../state/document';
 import { changeText, closestTarget, figures, nameOfTarget, settingName } from './compare-figures';
 import { renderReasons } from './compare-reasons';

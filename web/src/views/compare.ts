@@ -4,7 +4,8 @@ import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { countOf, formatGivenTime, formatInterval, formatPercent, formatTime, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
-import { comparablePointers, isLadder, type Variant } from '../state/compare';
+import { comparablePointers, isLadder } from '../state/compare';
+import type { Variant } from '../state/store';
 import styles from '../styles/compare.css?inline';
 import type { ViewContext } from './context';
 import {

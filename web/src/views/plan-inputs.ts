@@ -1,6 +1,7 @@
 // What is typed into the blanks of questions, and where the address holds it.
 import { readNumber } from '../lib/format';
-import { priceLists, standardInputs, type PlanInputs } from '../state/plans';
+import { priceLists, standardInputs } from '../state/plans';
+import type { PlanInputs } from '../state/store';
 
 export type InputName = keyof PlanInputs;
 export type Range = readonly [number, number];

@@ -9,17 +9,8 @@ import { countOf, formatGiven, readNumber, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { fieldAt, unitOf, withRateOfSessions } from '../state/fields';
 import { poolsInWords, poolsOf } from '../state/pools';
-import {
-  rateOf,
-  ratePointer,
-  hasHours,
-  priceLists,
-  speculates,
-  standardInputs,
-  type PlanInputs,
-  type Plans,
-} from '../state/plans';
-import type { Plan } from '../state/store';
+import { rateOf, ratePointer, hasHours, priceLists, speculates, standardInputs, type Plans } from '../state/plans';
+import type { Plan, PlanInputs } from '../state/store';
 import styles from '../styles/plan.css?inline';
 import { listedOn, listedPrice } from './api-prices';
 import type { ViewContext } from './context';

@@ -5,9 +5,7 @@ import type { Report } from 'servecast';
 import { formatGib as gib } from '../lib/format';
 import { getAt, type Document } from '../state/document';
 import type { ViewContext } from './context';
-import { renderIssues } from './verdict';
-
-export type ProblemKind = 'link' | 'unfit' | 'broken';
+import { renderIssues, type ProblemKind } from './verdict';
 
 export class ProblemElement extends LitElement {
   static override properties = { view: { attribute: false }, of: { attribute: false } };

@@ -8,10 +8,11 @@ import { fieldAt, placeName } from '../state/fields';
 import { isBefore, isUncertain, reportOf, type AppState } from '../state/store';
 import { needPart } from '../lib/part';
 import type { ViewContext } from './context';
-import type { ProblemKind } from './problem';
 import { firstRun } from '../lib/first-run';
 
 type Sign = VerdictState | 'problem';
+/** What the part views/problem, fetched when there is one, tells more of. */
+export type ProblemKind = 'link' | 'unfit' | 'broken';
 
 const words: Record<Sign, string> = {
   partial: 'Partial',
