@@ -7,9 +7,11 @@
 #include <vector>
 
 #include "cost/calibrated.h"
+#include "io/epp_config.h"
 #include "io/scaling_checks.h"
 #include "serving/blis/blis_replica.h"
 #include "serving/cluster/cluster.h"
+#include "serving/cluster/epp/picker_router.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 #include "serving/replica/draft_latency.h"
@@ -27,9 +29,11 @@ std::vector<std::string> CalibrationMismatches(const Scenario&) { std::abort(); 
 std::vector<std::string> BeyondCalibration(const Scenario&) { std::abort(); }
 
 void CheckScaling(const ClusterSpec&, Issues&) {}
+void ReadEpp(EppSpec&, Issues&) {}
 
 std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Engine> MakeCluster(const Cluster::Input&) { std::abort(); }
+std::unique_ptr<Router> epp::MakePickerRouter(const RouterInput&) { std::abort(); }
 std::unique_ptr<Scaler> MakeHpaScaler(const ScalerInput&) { std::abort(); }
 std::unique_ptr<Scaler> MakeKedaScaler(const ScalerInput&) { std::abort(); }
 std::unique_ptr<Scaler> MakeWvaScaler(const ScalerInput&) { std::abort(); }

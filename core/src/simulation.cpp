@@ -123,7 +123,8 @@ struct Simulation::State {
         .decode_router_params = ParamValues(decode_router.params, cluster.decode_router_params),
         .disaggregation = disaggregation,
         .scaling = cluster.scaling.On() ? &cluster.scaling : nullptr,
-        .cold_start = ColdStart()});
+        .cold_start = ColdStart(),
+        .epp = &cluster.epp});
   }
 
   // Of a replica's cold start: its weights come over one link.

@@ -85,6 +85,7 @@ TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
   EXPECT_GT(all.gave_up_to_decode, 0);
   for (const RouterEntry& router : Routers()) {
     const std::string name(router.name);
+    if (name == "epp") continue;  // of whole requests in a cluster_test
     EXPECT_GT(fleets[name], 200) << name;
     EXPECT_GT(prefills[name], 200) << name;
     EXPECT_GT(decodes[name], 100) << name;

@@ -61,7 +61,8 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                    .seed = router.seed,
                    .clients = clients,
                    .scaling = scaling == nullptr ? nullptr : &scaling->spec,
-                   .cold_start = scaling == nullptr ? 0 : scaling->cold_start});
+                   .cold_start = scaling == nullptr ? 0 : scaling->cold_start,
+                   .epp = &router.epp});
   while (!cluster.Advance(slice)) {
   }
   cluster.WriteProgress(run.results.generated);

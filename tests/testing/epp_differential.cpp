@@ -97,7 +97,9 @@ void AddRandom(Dice& dice, const std::vector<std::string>& types, std::int64_t m
   }
 }
 
-EppConfig RandomConfig(Dice& dice) {
+}  // namespace
+
+EppConfig RandomEppConfig(Dice& dice) {
   EppConfig config;
   const bool apart = dice.Percent(40);
   EppProfile& first = config.profiles.emplace_back();
@@ -119,11 +121,13 @@ EppConfig RandomConfig(Dice& dice) {
   return config;
 }
 
+namespace {
+
 class RandomCycles {
  public:
   explicit RandomCycles(std::uint64_t seed)
       : dice_(seed),
-        config_(RandomConfig(dice_)),
+        config_(RandomEppConfig(dice_)),
         scheduler_(config_),
         reference_(config_),
         pods_(static_cast<std::size_t>(dice_.Between(1, 9))),

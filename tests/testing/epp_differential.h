@@ -6,6 +6,9 @@
 #include <map>
 #include <string>
 
+#include "servecast/epp.h"
+#include "testing/dice.h"
+
 namespace servecast::testing {
 
 struct EppComparison {
@@ -13,6 +16,9 @@ struct EppComparison {
   std::map<std::string, std::int64_t> plugins;  // runs, by type
   std::int64_t cycles = 0, failed = 0, disaggregated = 0, matched_blocks = 0, ties = 0;
 };
+
+// A profile, or one for prefill and one for decode, of random plugins with random parameters.
+EppConfig RandomEppConfig(Dice& dice);
 
 // One random case: a configuration and up to 40 requests in a row. A function of the seed.
 EppComparison CompareEpp(std::uint64_t seed);

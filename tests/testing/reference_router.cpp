@@ -1,6 +1,7 @@
 #include "testing/reference_router.h"
 
 #include <algorithm>
+#include <cmath>
 #include <list>
 #include <memory>
 #include <optional>
@@ -120,19 +121,26 @@ class ReferenceGateway {
 
   // Places it if there is a replica for it.
   bool Choose(std::size_t r, TimeNs time) {
+    const auto at = [time](TimeNs period) { return period > 0 ? time / period * period : time; };
     const TimeNs period = router_.Period();
-    const TimeNs seen = period > 0 ? time / period * period : time;
-    const auto outstanding = Outstanding(seen, kNever);
-    const auto told = Outstanding(seen, period > 0 ? seen : kNever);
+    const auto poll = static_cast<TimeNs>(std::nearbyint(router_.Param("poll_ms") * 1e6));
+    const TimeNs looks = std::max(period, poll), looked = at(looks);
+    const auto outstanding = Outstanding(at(period), kNever);
+    const auto told = Outstanding(looked, looks > 0 ? looked : kNever);
     std::vector<ReplicaSight> sights(replicas_);
     for (std::size_t i = 0; i < replicas_; ++i) {
-      const auto [running, used] = EngineAt(i, seen);
+      const auto [running, used] = EngineAt(i, looked);
       // A step formed while another ran knows of requests that have ended with that one.
       const std::int64_t waiting = static_cast<std::int64_t>(told[i].size()) - running;
       sights[i] = {static_cast<std::int64_t>(outstanding[i].size()), outstanding[i],
-                   std::max<std::int64_t>(waiting, 0), used};
+                   std::max<std::int64_t>(waiting, 0), used, running};
+      sights[i].age = time - looked;
+      for (const std::size_t own : outstanding[i]) {
+        const TimeNs first = run_.results.first_token[own];
+        if (first >= 0 && first <= time) sights[i].answered.push_back(own);
+      }
     }
-    const std::optional<std::size_t> chosen = rules_.Choose(r, sights);
+    const std::optional<std::size_t> chosen = rules_.Choose(r, sights, time);
     if (!chosen) return false;
     out_.replica[r] = static_cast<std::int32_t>(*chosen);
     out_.placed[r] = time;
@@ -243,14 +251,18 @@ std::int64_t CompareEachAlone(const RandomCase& random_case, std::int64_t replic
   return compared;
 }
 
-RouterComparison CompareRouter(std::uint64_t seed) {
+namespace {
+
+// By that choice, which is made once the case is known.
+RouterComparison Compare(std::uint64_t seed,
+                         RouterChoice (*choose)(std::uint64_t seed, TimeNs step)) {
   RouterComparison comparison;
   RandomCase random_case = MakeRandomCase(seed);
   random_case.latency.stalls = {};          // each replica has its own, and here they are compared
   random_case.engine.api_server_count = 0;  // they share what comes before
   if (MakeLatency(random_case)->DelayByLoad()) return comparison;
   const auto replicas = static_cast<std::int64_t>(1 + seed % 4);
-  comparison.router = MakeRouterChoice(seed, random_case.latency.base);
+  comparison.router = choose(seed, random_case.latency.base);
   const ClusterRun run = RunCluster(random_case, replicas, comparison.router);
   // An abort changes a running list between two steps, of which there is no record, and in a closed
   // loop brings a request at that very moment.
@@ -290,5 +302,10 @@ RouterComparison CompareRouter(std::uint64_t seed) {
       CompareEachAlone(random_case, replicas, comparison.router, run, comparison.mismatch);
   return comparison;
 }
+
+}  // namespace
+
+RouterComparison CompareRouter(std::uint64_t seed) { return Compare(seed, MakeRouterChoice); }
+RouterComparison CompareEppRouter(std::uint64_t seed) { return Compare(seed, MakeEppChoice); }
 
 }  // namespace servecast::testing

@@ -38,5 +38,7 @@ struct RouterComparison {
   std::string mismatch;  // "" where they agree
 };
 RouterComparison CompareRouter(std::uint64_t seed);
+// The same behind the router epp.
+RouterComparison CompareEppRouter(std::uint64_t seed);
 
 }  // namespace servecast::testing

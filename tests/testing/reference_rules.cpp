@@ -64,9 +64,10 @@ ReferenceRules::ReferenceRules(const RouterChoice& router, const RequestTable& r
 }
 
 std::optional<std::size_t> ReferenceRules::Choose(std::size_t request,
-                                                  const std::vector<ReplicaSight>& sights) {
+                                                  const std::vector<ReplicaSight>& sights,
+                                                  TimeNs time) {
   const std::vector<Block> blocks = BlocksOf(request);
-  const std::vector<double> costs = CostsOf(request, blocks, sights);
+  const std::vector<double> costs = CostsOf(request, blocks, sights, time);
   // The first of the lowest.
   const auto chosen =
       static_cast<std::size_t>(std::min_element(costs.begin(), costs.end()) - costs.begin());
@@ -83,8 +84,15 @@ std::optional<std::size_t> ReferenceRules::Choose(std::size_t request,
 }
 
 std::vector<double> ReferenceRules::CostsOf(std::size_t request, const std::vector<Block>& blocks,
-                                            const std::vector<ReplicaSight>& sights) {
+                                            const std::vector<ReplicaSight>& sights,
+                                            TimeNs time) {
   const std::string& name = router_.name;
+  if (name == "epp") {
+    if (picker_ == nullptr) {
+      picker_ = std::make_unique<ReferencePickerRouter>(router_, requests_, replicas_);
+    }
+    return Only(picker_->Choose(request, FirstTurn(request), sights, time));
+  }
   if (name == "power_of_two") return PowerOfTwo(request, sights);
   if (name == "prefix_affinity") return PrefixAffinity(blocks, sights);
   if (name == "kv_aware") return KvAware(request, blocks, sights);

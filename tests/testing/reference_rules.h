@@ -15,24 +15,12 @@
 #include <vector>
 
 #include "serving/cluster/router.h"
+#include "testing/epp_reference_router.h"
+#include "testing/reference_sights.h"
 #include "testing/router_choice.h"
 #include "workload/request_table.h"
 
 namespace servecast::testing {
-
-// One of the replicas that a gateway chooses among: as it was set up.
-struct ServedBy {
-  std::int64_t seats = 1;
-  std::int64_t block_size = 16, blocks = 1;  // of its KV cache
-  bool caches_prefixes = false;
-};
-
-// What the gateway sees of a replica when it chooses.
-struct ReplicaSight {
-  std::int64_t outstanding = 0;
-  std::vector<std::size_t> own;               // of them, requests that this gateway placed
-  std::int64_t waiting = 0, blocks_used = 0;  // as its engine says
-};
 
 class ReferenceRules {
  public:
@@ -40,7 +28,8 @@ class ReferenceRules {
                  std::vector<ServedBy> replicas);
 
   // Where the request goes, which it notes; nullopt: nowhere for now.
-  std::optional<std::size_t> Choose(std::size_t request, const std::vector<ReplicaSight>& sights);
+  std::optional<std::size_t> Choose(std::size_t request, const std::vector<ReplicaSight>& sights,
+                                    TimeNs time = 0);
 
  private:
   using Block = std::pair<std::int32_t, std::int64_t>;  // segment, number
@@ -56,7 +45,7 @@ class ReferenceRules {
   std::vector<Block> BlocksOf(std::size_t request) const;
   std::int64_t Matched(const std::vector<Block>& blocks, std::size_t replica) const;
   std::vector<double> CostsOf(std::size_t request, const std::vector<Block>& blocks,
-                              const std::vector<ReplicaSight>& sights);
+                              const std::vector<ReplicaSight>& sights, TimeNs time);
   std::vector<double> PowerOfTwo(std::size_t request,
                                  const std::vector<ReplicaSight>& sights) const;
   std::vector<double> PrefixAffinity(const std::vector<Block>& blocks,
@@ -81,6 +70,7 @@ class ReferenceRules {
   std::vector<SentPrompts> sent_;
   std::map<std::int32_t, std::size_t> homes_;  // by segment
   std::unique_ptr<Router> asked_;              // AskRouter's
+  std::unique_ptr<ReferencePickerRouter> picker_;  // of the router epp
   std::vector<std::set<std::size_t>> placed_;  // by replica, what asked_ has not heard the end of
 };
 

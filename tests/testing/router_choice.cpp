@@ -5,7 +5,11 @@
 #include <cstddef>
 #include <span>
 
+#include "serving/cluster/epp/picker_router.h"
+#include "serving/cluster/epp/profiles.h"
 #include "serving/cluster/router.h"
+#include "testing/dice.h"
+#include "testing/epp_differential.h"
 
 namespace servecast::testing {
 
@@ -27,7 +31,7 @@ RouterChoice MakeRouterChoice(std::uint64_t seed, TimeNs step) {
   draw(1);
   const std::span<const RouterEntry> routers = Routers();
   RouterChoice choice;
-  choice.name = routers[draw(routers.size())].name;
+  choice.name = routers[draw(routers.size() - 1)].name;  // epp is the last
   choice.seed = static_cast<std::int64_t>(draw(1000));
   for (const ParamSpec& param : FindRouter(choice.name).params) {
     const std::string name = param.name;
@@ -41,6 +45,39 @@ RouterChoice MakeRouterChoice(std::uint64_t seed, TimeNs step) {
       const double value = std::clamp(values[draw(6)], param.min, param.max);
       choice.params[name] = param.whole ? std::floor(value) : value;
     }
+  }
+  return choice;
+}
+
+RouterChoice MakeEppChoice(std::uint64_t seed, TimeNs step) {
+  Dice dice(seed);
+  const double steps = dice.Pick<double>({0, 0.4, 3, 17.5, 200});
+  RouterChoice choice{.name = "epp",
+                      .params = {{"poll_ms", steps * static_cast<double>(step) / 1e6}},
+                      .seed = static_cast<std::int64_t>(seed % 1000)};
+  const auto shipped = epp::ShippedProfiles();
+  if (dice.Percent(40)) {
+    const auto last = static_cast<std::int64_t>(shipped.size()) - 1;
+    choice.epp.profile = shipped[static_cast<std::size_t>(dice.Between(0, last))].name;
+    return choice;
+  }
+  choice.epp.profile = kOwnEppProfile;
+  do {
+    choice.epp.own = RandomEppConfig(dice);
+  } while (!epp::NotModelled(choice.epp.own).empty());
+  if (dice.Percent(50)) {
+    choice.epp.own.plugins.push_back({"producer",
+                                      "approx-prefix-cache-producer",
+                                      {{"autoTune", dice.Percent(50)},
+                                       {"lruCapacityPerServer", dice.Pick<double>({1, 2, 40})},
+                                       {"maxPrefixTokensToMatch", dice.Pick<double>({0, 128})},
+                                       {"maxPrefixBlocksToMatch", dice.Pick<double>({0, 1})}}});
+  }
+  if (dice.Percent(30)) {
+    choice.epp.own.plugins.push_back({"load",
+                                      "inflight-load-producer",
+                                      {{"addEstimatedOutputTokens", true},
+                                       {"maxEstimatedOutputTokens", dice.Pick<double>({0, 60})}}});
   }
   return choice;
 }

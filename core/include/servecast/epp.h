@@ -44,4 +44,14 @@ struct EppConfig {
   friend bool operator==(const EppConfig&, const EppConfig&) = default;
 };
 
+// Rules of a scenario's router "epp".
+struct EppSpec {
+  std::string profile = "default";  // shipped ones by name, or kOwnEppProfile
+  std::string config = "{}";        // of kOwnEppProfile: an EndpointPickerConfig as JSON
+  EppConfig own;                    // what that says
+
+  friend bool operator==(const EppSpec&, const EppSpec&) = default;
+};
+inline constexpr const char* kOwnEppProfile = "own";
+
 }  // namespace servecast

@@ -13,6 +13,7 @@
 #include <string_view>
 #include <vector>
 
+#include "servecast/epp.h"
 #include "servecast/result.h"
 
 namespace servecast {
@@ -452,6 +453,7 @@ struct ClusterSpec {
   std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
   std::string router = "round_robin";
   ParamMap router_params;  // of the chosen router
+  EppSpec epp;             // of the router "epp"
   std::string decode_router = "least_outstanding";
   ParamMap decode_router_params;
   DisaggregationSpec disaggregation;

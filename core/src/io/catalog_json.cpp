@@ -71,6 +71,9 @@ class Cataloguer final : public FieldVisitor {
     Range(field, spec);
     if (spec.columns != nullptr && !spec.required) field["default"] = base;
   }
+  void Foreign(const FieldSpec& spec, std::string&, const std::string&) override {
+    Add(spec, "object");
+  }
   void Object(const FieldSpec& spec, AddFields fields) override {
     if (spec.repeats) return;
     Cataloguer inner(fields_, path_ + "/" + spec.name);

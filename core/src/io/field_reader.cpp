@@ -148,6 +148,19 @@ class ObjectReader final : public FieldVisitor {
     value = rows;
   }
 
+  void Foreign(const FieldSpec& spec, std::string& json, const std::string&) override {
+    const Json* found = Member(spec);
+    if (found == nullptr) return;
+    constexpr std::size_t kMostBytes = 100'000;
+    std::string text = found->is_object() ? CompactJson(*found) : std::string();
+    if (text.empty() || text.size() > kMostBytes) {
+      Add(spec, Format("found {}, allowed an object of at most {} bytes", ShortJson(*found),
+                       kMostBytes));
+      return;
+    }
+    json = std::move(text);
+  }
+
   void Object(const FieldSpec& spec, AddFields fields) override {
     static const Json kEmpty = Json::object();
     const Json* found = Member(spec);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "io/fields.h"
+#include "io/json_document.h"
 
 namespace servecast {
 namespace {
@@ -39,6 +40,9 @@ class ObjectWriter final : public FieldVisitor {
   }
   void Table(const FieldSpec& spec, NumberTable& value, const NumberTable& base) override {
     PutValue(spec, value, value != base);
+  }
+  void Foreign(const FieldSpec& spec, std::string& value, const std::string& base) override {
+    PutValue(spec, LooseJson(value), value != base);
   }
   void Object(const FieldSpec& spec, AddFields fields) override {
     if (what_ != FieldsWritten::kChanged && spec.idle) return;

@@ -75,6 +75,24 @@ void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
   DescribeParams("priority", Priorities(), s.priority, v, s.params, base.params);
 }
 
+// Of the router "epp".
+void Describe(FieldVisitor& v, EppSpec& s, const EppSpec& base, bool active) {
+  FieldsWhen<EppSpec>(v, "policy", {"epp"}, active, s, base, [](Fields<EppSpec>& of) {
+    of.Policy({.name = "profile",
+               .help = "configuration that llm-d ships, or own; docs/model.md has their sources"},
+              &EppSpec::profile,
+              {"default", "optimized-baseline", "optimized-baseline-2026-05",
+               "estimate-load-aware", "prefix-only", "no-hit-lru", "load-only", "random",
+               kOwnEppProfile});
+  });
+  v.When("profile", {kOwnEppProfile}, active && s.profile == kOwnEppProfile,
+         [&](FieldVisitor& inner) {
+           inner.Foreign({.name = "config",
+                          .help = "EndpointPickerConfig as JSON: plugins, schedulingProfiles"},
+                         s.config, base.config);
+         });
+}
+
 // A section of a pool's own, where it is other than the scenario's. Read, null takes away what has
 // no value by default.
 template <class Spec>
@@ -388,6 +406,7 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
                   &ClusterSpec::router, routers);
       DescribeParams("policy", Routers(), s.cluster.router, router, s.cluster.router_params,
                      base.cluster.router_params);
+      Describe(router, s.cluster.epp, base.cluster.epp, s.cluster.router == "epp");
     });
     const bool idle = !s.cluster.Has(PoolRole::kPrefill);
     inner.Object({.name = "decode_router", .idle = idle}, [&](FieldVisitor& router) {

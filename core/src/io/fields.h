@@ -65,6 +65,8 @@ class FieldVisitor {
   // Rows of `columns`, each number within the range. Quantiles: rows of [0..1, within the range],
   // both ascending, from 0 to 1.
   virtual void Table(const FieldSpec&, NumberTable& value, const NumberTable& base) = 0;
+  // Any JSON object, as compact text: a configuration of another program, which its own rules read.
+  virtual void Foreign(const FieldSpec&, std::string& json, const std::string& base) = 0;
   virtual void Object(const FieldSpec&, AddFields fields) = 0;
   virtual void List(const FieldSpec&, ListField& list) = 0;
   // Fields that only exist while the choice `field` of the same object has one of `values`.

@@ -9,6 +9,7 @@
 #include "base/hash.h"
 #include "base/text.h"
 #include "cost/layers/layer_kind.h"
+#include "io/epp_config.h"
 #include "io/field_reader.h"
 #include "io/field_writer.h"
 #include "io/issues.h"
@@ -475,6 +476,7 @@ Result<Scenario> ReadDocument(std::string_view text,
                [](const Issue& issue) { return issue.kind == "missing_file"; });
   if (!missing.empty()) return missing;
   ReadScenario(document, scenario, issues);
+  if (scenario.cluster.router == "epp") ReadEpp(scenario.cluster.epp, issues);
   AddTogether(scenario, issues);
   if (!issues.empty()) return Bounded(std::move(issues));
   presets[kHost] = scenario.engine.host;

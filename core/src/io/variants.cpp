@@ -32,6 +32,7 @@ class Collector final : public FieldVisitor {
     Note(s);
   }
   void Table(const FieldSpec& s, NumberTable&, const NumberTable&) override { Note(s); }
+  void Foreign(const FieldSpec& s, std::string&, const std::string&) override { Note(s); }
   void Object(const FieldSpec&, AddFields fields) override { fields(*this); }
   void List(const FieldSpec&, ListField&) override {}
   void When(std::string_view field, const Choices& values, bool, AddFields fields) override {

@@ -41,7 +41,8 @@
   X(router_prefix_affinity)   \
   X(router_kv_aware)          \
   X(router_weighted)          \
-  X(router_central_queue)
+  X(router_central_queue)     \
+  X(router_epp)
 
 #define SERVECAST_SCALERS(X) \
   X(scaler_none)             \

@@ -109,6 +109,13 @@ class Inbox {
   };
   // The requests that left, in order of time; the cluster takes them out.
   std::vector<Timed>& departures() { return departures_; }
+  // The first token comes at that time; kept only after HearFirstTokens(), until the cluster takes
+  // it out.
+  void FirstToken(RequestId request, TimeNs time) {
+    if (hears_first_) first_tokens_.push_back({time, request});
+  }
+  void HearFirstTokens() { hears_first_ = true; }
+  std::vector<Timed>& first_tokens() { return first_tokens_; }
 
  private:
   static bool Later(const Timed& a, const Timed& b) {
@@ -128,11 +135,12 @@ class Inbox {
   const RequestResults& results_;
   bool routed_, prefills_;
   TimeNs until_ = kNever;
-  bool to_departure_ = false;
+  bool to_departure_ = false, hears_first_ = false;
   std::vector<Timed> sent_;
   std::size_t next_ = 0;
   std::vector<Timed> timeouts_;  // heap
   std::vector<Timed> departures_;
+  std::vector<Timed> first_tokens_;
   std::vector<HandOverEvent> events_;
 };
 

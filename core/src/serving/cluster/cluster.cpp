@@ -32,6 +32,7 @@ Cluster::Cluster(const Input& input)
       independent_(!coupled_ && input.scaling == nullptr && input.router->ignores_load),
       lags_(!coupled_ && input.scaling == nullptr && !input.router->reads_engines && !by_vidur_),
       active_(static_cast<std::int32_t>(nodes_.size())),
+      epp_(input.epp),
       link_(LinkOf(input.disaggregation)) {
   const auto open = [&](PoolRole role) {
     return Open(role, *input.router, input.router_params, input.seed);
@@ -65,7 +66,9 @@ std::size_t Cluster::Open(PoolRole role, const RouterEntry& router,
                                .members = Members(role),
                                .requests = any().requests,
                                .results = any().results,
-                               .sessions = session_of_}));
+                               .sessions = session_of_,
+                               .epp = epp_}));
+  if (router.hears_first_tokens) HearFirstTokens();
   return gateways_.size() - 1;
 }
 
@@ -209,6 +212,12 @@ void Cluster::PassDepartures(Node& node) {
     }
   }
   node.inbox.departures().clear();
+  for (const Inbox::Timed& first : node.inbox.first_tokens()) {
+    for (Gateway& gateway : gateways_) {
+      if (gateway.role() == node.role) gateway.FirstToken({first.time, node.place, first.request});
+    }
+  }
+  node.inbox.first_tokens().clear();
 }
 
 // What a replica has to say to others.

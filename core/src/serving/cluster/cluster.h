@@ -45,6 +45,7 @@ class Cluster final : public Fleet {
     // Replicas come and go; then one pool, of whole requests, whose `replicas` are there first.
     const ScalingSpec* scaling = nullptr;  // nullptr: they are fixed
     TimeNs cold_start = 0;
+    const EppSpec* epp = nullptr;  // of the router "epp"
   };
   explicit Cluster(const Input& input);
 
@@ -100,6 +101,7 @@ class Cluster final : public Fleet {
   TimeNs changed_ = 0;                      // the last event that was not the membership's
   IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
 
+  const EppSpec* epp_;  // Input's
   std::vector<Prefilled> prefilled_;  // heap, to be sent to a decode replica
   KvLink link_;
 };

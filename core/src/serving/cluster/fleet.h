@@ -63,6 +63,10 @@ class Fleet : public Engine {
   Gateway::Member MemberAt(std::size_t index) const;
   // For a gateway before those of a role, by place.
   std::vector<Gateway::Member> Members(PoolRole role) const;
+  // From now on replicas note in their inboxes when first tokens come.
+  void HearFirstTokens() {
+    for (const auto& node : nodes_) node->inbox.HearFirstTokens();
+  }
   // No request comes any more, and no replica has anything to do before the horizon.
   bool Close();
 

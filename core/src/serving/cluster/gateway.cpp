@@ -6,11 +6,11 @@
 namespace servecast {
 namespace {
 
-// How often the router hears from replicas; 0: at once.
-TimeNs PeriodOf(const RouterEntry& router, const std::vector<double>& params) {
-  for (std::size_t i = 0; i < router.params.size(); ++i) {
-    if (router.params[i].name != std::string_view(kStaleness.name)) continue;
-    return static_cast<TimeNs>(std::nearbyint(params[i] * 1e6));
+// How often the router hears from replicas, by that parameter; 0: at once.
+TimeNs PeriodOf(const Gateway::Input& in, const ParamSpec& param) {
+  for (std::size_t i = 0; i < in.router.params.size(); ++i) {
+    if (in.router.params[i].name != std::string_view(param.name)) continue;
+    return static_cast<TimeNs>(std::nearbyint(in.params[i] * 1e6));
   }
   return 0;
 }
@@ -25,20 +25,20 @@ std::unique_ptr<Router> MakeRouter(const Gateway::Input& in, std::int64_t block_
   std::vector<RoutedReplica> replicas;
   for (const Gateway::Member& member : in.members) {
     const std::int64_t cached = member.caches_prefixes ? member.blocks : 0;
-    replicas.push_back({member.seats, cached * member.block_size / block_size});
+    replicas.push_back({member.seats, cached * member.block_size / block_size, member.block_size,
+                        member.blocks + 1});
   }
-  return in.router.make({in.seed, replicas, in.params, block_size});
+  return in.router.make({in.seed, replicas, in.params, block_size, in.epp});
 }
 
-// RoutedRequest::content.
+// RoutedRequest::content, of the first `last` blocks.
 void WriteContent(const RequestTable& requests, RequestId request, std::int64_t block_size,
-                  std::vector<ContentRange>& ranges) {
+                  std::int64_t last, std::vector<ContentRange>& ranges) {
   ranges.clear();
   if (requests.content.empty()) return;
   const auto r = static_cast<std::size_t>(request);
   std::int32_t segment = requests.content[r];
-  for (std::int64_t last = (requests.prompt_tokens[r] - 1) / block_size;
-       last > 0 && segment >= 0;) {
+  while (last > 0 && segment >= 0) {
     const ContentSegment& content = requests.segments[static_cast<std::size_t>(segment)];
     const std::int64_t first = content.parent < 0 ? 0 : content.shared_tokens / block_size;
     if (first < last) ranges.push_back({segment, first, last});
@@ -63,8 +63,9 @@ Gateway::Gateway(Input input)
     : in_(std::move(input)),
       block_size_(LeastBlockSize(in_.members)),
       loads_(static_cast<std::int64_t>(in_.members.size())),
-      period_(PeriodOf(in_.router, in_.params)),
-      looks_(period_ > 0 && in_.router.reads_engines),
+      period_(PeriodOf(in_, kStaleness)),
+      look_period_(std::max(period_, PeriodOf(in_, kPoll))),
+      looks_(look_period_ > 0 && in_.router.reads_engines),
       waiting_(0) {
   router_ = MakeRouter(in_, block_size_);
 }
@@ -72,6 +73,11 @@ Gateway::Gateway(Input input)
 // What ended, as far as the router knows at `time`.
 void Gateway::CountDepartures(TimeNs time) {
   const TimeNs known = period_ > 0 ? time / period_ * period_ : time;
+  while (!first_tokens_.empty() && first_tokens_.front().time <= known) {
+    router_->FirstToken(first_tokens_.front().request);
+    std::pop_heap(first_tokens_.begin(), first_tokens_.end(), LeavesLater);
+    first_tokens_.pop_back();
+  }
   while (!departures_.empty() && departures_.front().time <= known) {
     const Departure departure = departures_.front();
     std::pop_heap(departures_.begin(), departures_.end(), LeavesLater);
@@ -92,15 +98,20 @@ void Gateway::ReadEngines(TimeNs time) {
     const auto place = static_cast<std::int32_t>(i);
     const EngineLoad load = in_.members[i].replica->LoadAt(time);
     loads_.SetEngine(place, {std::max<std::int64_t>(loads_.Outstanding(place) - load.running, 0),
-                             load.kv_blocks_used, in_.members[i].blocks});
+                             load.kv_blocks_used, in_.members[i].blocks, load.running});
   }
 }
 
-RoutedRequest Gateway::Describe(RequestId request) {
+RoutedRequest Gateway::Describe(RequestId request, TimeNs time) {
   const auto r = static_cast<std::size_t>(request);
-  if (in_.router.reads_content) WriteContent(in_.requests, request, block_size_, content_);
-  return {request, in_.sessions.empty() ? request : in_.sessions[r], in_.requests.prompt_tokens[r],
-          content_};
+  const std::int64_t prompt = in_.requests.prompt_tokens[r];
+  if (in_.router.reads_tokens) {
+    WriteContent(in_.requests, request, 1, prompt, content_);
+  } else if (in_.router.reads_content) {
+    WriteContent(in_.requests, request, block_size_, (prompt - 1) / block_size_, content_);
+  }
+  return {request, in_.sessions.empty() ? request : in_.sessions[r], prompt, content_, time,
+          looked_at_};
 }
 
 Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
@@ -109,7 +120,7 @@ Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
   if (loads_.available() == 0) return {};
   while (!IsHeld(queue_.front())) queue_.pop_front();
   const RequestId request = queue_.front().request;
-  const std::int32_t place = router_->Choose(Describe(request), loads_);
+  const std::int32_t place = router_->Choose(Describe(request, time), loads_);
   if (place == Router::kHold) return {};
   queue_.pop_front();
   waiting_.Waiting(time, --held_);
@@ -119,9 +130,10 @@ Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
 
 std::int32_t Gateway::Choose(RequestId request, TimeNs time) {
   CountDepartures(time);
-  if (in_.router.reads_engines && period_ == 0) ReadEngines(time);
+  if (in_.router.reads_engines && look_period_ == 0) Look(time);
   const bool waits = held_ > 0 || loads_.available() == 0;
-  const std::int32_t place = waits ? Router::kHold : router_->Choose(Describe(request), loads_);
+  const std::int32_t place =
+      waits ? Router::kHold : router_->Choose(Describe(request, time), loads_);
   if (place == Router::kHold) Hold(request, time);
   return place;
 }

@@ -40,6 +40,7 @@ class Gateway {
     const RequestTable& requests;
     RequestResults& results;
     const std::vector<std::int32_t>& sessions;
+    const EppSpec* epp = nullptr;  // RouterInput's
   };
   explicit Gateway(Input input);
 
@@ -55,9 +56,11 @@ class Gateway {
   // When it must look at the engines before a request comes that may come from `by` on; kNever.
   TimeNs NextLook(TimeNs by) const {
     if (!looks_ || by == kNever) return kNever;
-    return std::max(by, looked_at_ + period_) / period_ * period_;
+    return std::max(by, looked_at_ + look_period_) / look_period_ * look_period_;
   }
-  bool LooksAt(TimeNs time) const { return looks_ && time > looked_at_ && time % period_ == 0; }
+  bool LooksAt(TimeNs time) const {
+    return looks_ && time > looked_at_ && time % look_period_ == 0;
+  }
   // Requires, as LoadAt does: all have come to that moment.
   void Look(TimeNs time);
 
@@ -105,6 +108,13 @@ class Gateway {
     departures_.push_back(departure);
     std::push_heap(departures_.begin(), departures_.end(), LeavesLater);
   }
+  // The first token of a request comes at that time, likewise. Ignored by routers that do not hear
+  // of them.
+  void FirstToken(const Departure& first) {
+    if (!in_.router.hears_first_tokens) return;
+    first_tokens_.push_back(first);
+    std::push_heap(first_tokens_.begin(), first_tokens_.end(), LeavesLater);
+  }
 
  private:
   // Still held while its replica is the one noted here.
@@ -131,17 +141,19 @@ class Gateway {
 
   void CountDepartures(TimeNs time);
   void ReadEngines(TimeNs time);
-  RoutedRequest Describe(RequestId request);
+  RoutedRequest Describe(RequestId request, TimeNs time);
   void Hold(RequestId request, TimeNs time);
 
   Input in_;
   std::unique_ptr<Router> router_;
   std::int64_t block_size_;  // of the index of prompts: the least of any member
   ReplicaLoads loads_;
-  TimeNs period_;  // of signals; 0: live
-  bool looks_;     // at engines, at multiples of the period
+  TimeNs period_;       // of departures; 0: live
+  TimeNs look_period_;  // of the engines' signals; 0: live
+  bool looks_;          // at engines, at multiples of look_period_
   TimeNs looked_at_ = 0;
-  std::vector<Departure> departures_;  // heap, of those not yet counted in loads_
+  std::vector<Departure> departures_;    // heap, of those not yet counted in loads_
+  std::vector<Departure> first_tokens_;  // heap, of those not yet told to the router
   std::vector<ContentRange> content_;  // of the request that is routed
 
   Recorder waiting_;

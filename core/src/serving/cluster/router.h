@@ -9,6 +9,7 @@
 
 #include "base/base.h"
 #include "base/indexed_heap.h"
+#include "servecast/epp.h"
 #include "serving/policy.h"
 
 namespace servecast {
@@ -31,12 +32,15 @@ struct RoutedRequest {
   // of its last token, which is computed in any case. Only for routers that read it (RouterEntry),
   // and empty where no two requests of the run share content.
   std::span<const ContentRange> content;
+  TimeNs time = 0;     // when it is placed
+  TimeNs signals = 0;  // when engines were looked at; only for routers that read them
 };
 
 // What an engine reports; with a step under way, the state when that was formed.
 struct EngineSignals {
   std::int64_t waiting = 0;  // requests sent to it that are not in its running list
   std::int64_t kv_blocks_used = 0, kv_blocks = 1;
+  std::int64_t running = 0;
 };
 
 // What each replica has been sent and has not ended, waiting or running, as the router knows it
@@ -97,18 +101,23 @@ class Router {
   // A request that was placed has ended, as far as the router knows by now. Not told to routers
   // that ignore loads.
   virtual void Left(RequestId, std::int32_t /*replica*/) {}
+  // The first token of a request that was placed has come, likewise, and before it ends. Only told
+  // to routers that hear first tokens.
+  virtual void FirstToken(RequestId) {}
 };
 
-// What a router is made for. Of each replica: seats (max_num_seqs), and how many KV blocks of
-// RouterInput::block_size can be found again; 0: none.
+// What a router is made for. Of each replica: seats (max_num_seqs), how many KV blocks of
+// RouterInput::block_size can be found again (0: none), and its KV cache as its server reports it.
 struct RoutedReplica {
   std::int64_t seats = 1, cached_blocks = 0;
+  std::int64_t kv_block_size = 16, kv_blocks = 1;
 };
 struct RouterInput {
   std::int64_t seed = 0;
   std::span<const RoutedReplica> replicas;  // to be copied
   Params params = {};                       // of its entry, in their order; to be copied
   std::int64_t block_size = 16;             // tokens of a KV block, as content is counted in
+  const EppSpec* epp = nullptr;             // of the router "epp"; to be copied
 };
 
 struct RouterEntry {
@@ -119,6 +128,9 @@ struct RouterEntry {
   bool reads_content = false;
   bool reads_engines = false;
   bool holds = false;  // may keep requests at the gateway; then without kStaleness
+  // Its content counts tokens, not KV blocks, and is the whole prompt.
+  bool reads_tokens = false;
+  bool hears_first_tokens = false;
 };
 
 // The registered ones, in the order of menus; see registry.cpp.
@@ -133,6 +145,15 @@ inline constexpr ParamSpec kStaleness = {
     60'000,
     0,
     "how often the router hears from replicas what they ended and hold; 0: at once"};
+
+// A parameter of routers that poll engines, and hear of departures at once.
+inline constexpr ParamSpec kPoll = {
+    "poll_ms",
+    "ms",
+    0,
+    60'000,
+    50,
+    "how often the router reads queues and KV use of the engines; 0: at each request"};
 
 // A replica for a key, so that another number of replicas moves as few keys as can be: jump
 // consistent hash (Lamping, Veach, arXiv:1406.2294). O(log replicas).

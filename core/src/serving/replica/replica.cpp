@@ -366,7 +366,9 @@ void Replica::FirstToken(RequestId request, const Step& step) {
   if (stalls_.Any()) late += stalls_.LeftAt(step.end + late);
   if (late > 0) in_.results.SetLate(r, late);
   const TimeNs seen = step.end + token_delay_ + in_.results.Late(r);
-  if (!in_.inbox.GaveUpBefore(request, seen)) in_.results.first_token[r] = seen;
+  if (in_.inbox.GaveUpBefore(request, seen)) return;
+  in_.results.first_token[r] = seen;
+  in_.inbox.FirstToken(request, seen);
 }
 
 void Replica::Finish(RequestId request, std::int64_t generated, Step& step) {

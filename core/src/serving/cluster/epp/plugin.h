@@ -68,7 +68,7 @@ void ScoreEach(Endpoints endpoints, const Survivors& survivors, std::span<double
 struct PluginEntry {
   std::string_view type, help;
   bool filters = false, scores = false, picks = false, decides = false, detects = false;
-  // Null: a profile handler, which scheduler.h reads.
+  // Null: a profile handler, which scheduler.h reads, or a producer (producers.h).
   std::unique_ptr<Plugin> (*make)(const Settings&) = nullptr;
   std::span<const SettingSpec> settings = {};
 };

@@ -29,7 +29,9 @@
   X(handlers::single)            \
   X(handlers::disaggregated)     \
   X(handlers::always)            \
-  X(handlers::prefix_based)
+  X(handlers::prefix_based)      \
+  X(producers::prefix)           \
+  X(producers::load)
 // clang-format on
 
 namespace servecast::epp {
