@@ -89,7 +89,7 @@ layers.tests = [...engine, 'testing', 'host', 'observe'];
 
 // Of serving, what a policy may see: the interfaces and what these speak of, none of who calls them.
 const policiesMay =
-  /^serving\/(policy|features|batch|microseconds|replica\/batch_scheduler|cluster\/(router|prefix_index)|scaling\/(scaler|hpa_params))\.h$/;
+  /^serving\/(policy|features|batch|microseconds|replica\/batch_scheduler|cluster\/(router|prefix_index|epp\/picker_router)|scaling\/(scaler|hpa_params))\.h$/;
 
 // Whose inputs and outputs are JSON.
 const readsJson = ['io', 'import', 'export', 'calibrate'];
@@ -125,7 +125,7 @@ const forbiddenCalls =
 const oracle =
   /^testing\/((blis_)?reference(_sim|_kv|_rules|_order|_drafts|_stalls|_take_up)?|(scheduled|pd|sglang|trtllm)_reference(_\w+)?)\.(h|cpp)$/;
 const oracleMay =
-  /^(servecast\/(?!simulation\.h).*|base\/(base|math|random)\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|cluster\/router|hooks)\.h|testing\/(reference_(sim|rules|order|drafts|stalls|take_up)|router_choice|blis_reference(_kv)?|(scheduled|pd|sglang|trtllm)_reference(_\w+)?)\.h)$/;
+  /^(servecast\/(?!simulation\.h).*|base\/(base|math|random)\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|cluster\/router|hooks)\.h|testing\/(reference_(sim|rules|sights|order|drafts|stalls|take_up)|router_choice|epp_reference_router|blis_reference(_kv)?|(scheduled|pd|sglang|trtllm)_reference(_\w+)?)\.h)$/;
 
 function layerOf(name) {
   if (name === 'servecast/simulation.h') return 'simulation';

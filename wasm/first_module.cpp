@@ -30,6 +30,7 @@ std::vector<std::string> BeyondCalibration(const Scenario&) { std::abort(); }
 
 void CheckScaling(const ClusterSpec&, Issues&) {}
 void ReadEpp(EppSpec&, Issues&) {}
+void CheckEpp(const ClusterSpec&, Issues&) {}
 
 std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Engine> MakeCluster(const Cluster::Input&) { std::abort(); }

@@ -86,6 +86,7 @@ export default defineConfig({
           'how-to/traces',
           'how-to/size',
           'how-to/autoscale',
+          'how-to/router',
           'how-to/read-p99',
           'how-to/terminal',
           'how-to/figure',

@@ -1,7 +1,14 @@
 // The TypeScript type of a scenario document from the catalogue's fields: every key with its help, unit, range and
 // default. Optional is what has a default, what a preset beside it has, and what is there for some choices only.
 
-const types = { integer: 'number', number: 'number', boolean: 'boolean', text: 'string', list: 'readonly unknown[]' };
+const types = {
+  integer: 'number',
+  number: 'number',
+  boolean: 'boolean',
+  text: 'string',
+  list: 'readonly unknown[]',
+  object: 'Readonly<Record<string, unknown>>',
+};
 
 function commentOf({ help, unit, minimum, maximum, default: value, choices }) {
   const range = minimum === null && maximum === null ? '' : `${minimum ?? '...'} to ${maximum ?? '...'}`;

@@ -4,7 +4,8 @@
 // BLIS's rules only, `servecast_bench sglang` those of SGLang's, `servecast_bench drafts` those
 // with drafts, `servecast_bench queues` those of long queues; `servecast_bench ablation` prints
 // what each option after SFLLM does, `servecast_bench cluster` what a step costs behind each
-// router.
+// router, `servecast_bench epp` 1,000,000 requests that share prefixes behind llm-d's endpoint
+// picker and, to compare with, behind round_robin.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -222,6 +223,24 @@ Scenario ScenarioOf(const Case& c) {
   std::exit(1);
 }
 
+std::vector<Case> EppCases() {
+  std::vector<Case> cases;
+  for (const char* router : {R"({"policy":"round_robin"})", R"({"policy":"epp"})",
+                             R"({"policy":"epp","profile":"optimized-baseline"})"}) {
+    cases.push_back(
+        {cases.empty()       ? "round robin"
+         : cases.size() == 1 ? "epp"
+                             : "epp baseline",
+         1'000'000,
+         1,
+         {"cluster.pools.0.replicas=64", fmt::format("cluster.router={}", router),
+          R"(workload.prompt_tokens={"distribution":"fixed","value":200})",
+          R"(workload.output_tokens={"distribution":"fixed","value":50})",
+          R"(workload.prefix={"groups":200,"tokens":800})", "workload.arrivals.rate_per_s=1500"}});
+  }
+  return cases;
+}
+
 void Run(const Case& c) {
   const Scenario scenario = ScenarioOf(c);
   std::vector<double> total_ms, steps_ms;
@@ -327,7 +346,8 @@ int main(int argc, char** argv) {
     return 0;
   }
   const std::string only = argc > 1 ? argv[1] : "";
-  if (!only.empty() && only != "blis" && only != "sglang" && only != "drafts" && only != "queues") {
+  if (!only.empty() && only != "blis" && only != "sglang" && only != "drafts" && only != "queues" &&
+      only != "epp") {
     servecast::Run({"512/512", std::atoll(argv[1]), 1, {}});
     return 0;
   }
@@ -347,6 +367,7 @@ int main(int argc, char** argv) {
   run("sglang", servecast::SglangCases());
   run("queues", servecast::QueueCases());
   run("blis", servecast::BlisCases());
+  if (only == "epp") run("epp", servecast::EppCases());
   if (!only.empty()) return 0;
   servecast::PriceModels("dense", {});
   servecast::PriceModels(

@@ -95,6 +95,19 @@ const oddTexts = [
 
 const clamp = (value, low, high) => Math.min(high, Math.max(low, value));
 
+// Of llm-d's endpoint picker.
+const CONFIGS = [
+  {},
+  { schedulingProfiles: [{ name: 'default', plugins: [{ pluginRef: 'random-picker' }] }] },
+  {
+    plugins: [{ type: 'prefix-cache-affinity-filter', parameters: { affinityThreshold: 0.5 } }],
+    schedulingProfiles: [
+      { plugins: [{ pluginRef: 'prefix-cache-affinity-filter' }, { pluginRef: 'queue-scorer', weight: 2 }] },
+    ],
+  },
+  { plugins: [{ type: 'no-such-plugin' }], featureGates: ['flowControl'] },
+];
+
 /** A value that the field allows; rarely at its very ends, which are mostly absurd. */
 function allowed(dice, field) {
   const { type, minimum, maximum, choices } = field;
@@ -102,6 +115,7 @@ function allowed(dice, field) {
   if (type === 'boolean') return dice.chance(0.5);
   if (type === 'text') return dice.pick(['', 'a', 'b', 'chat', 'Ünï 😀', '<i>&amp;']);
   if (type === 'list') return list(dice, field);
+  if (type === 'object') return dice.pick(CONFIGS);
   const whole = (value) => (type === 'integer' ? Math.round(value) : value);
   const ends = dice.below(20);
   if (ends === 0) return minimum;

@@ -558,8 +558,8 @@ plant_in(cluster 202 "a held request misses the room that appears as another com
   [==[if (gateway.NextOfHeld() > time || (Planted(202) && clients_.NextEnqueue() == time))]==])
 
 plant_in(gateway 203 "engines are looked at when a request comes, whatever the period"
-  [==[reads_engines && period_ == 0)]==]
-  [==[reads_engines && (period_ == 0 || Planted(203)))]==])
+  [==[reads_engines && look_period_ == 0)]==]
+  [==[reads_engines && (look_period_ == 0 || Planted(203)))]==])
 
 plant_in(cluster 204 "a replica goes on while a request is held that could come"
   [==[AllowUntil(until, to_departure);]==]

@@ -40,8 +40,7 @@ double ReferencePickerRouter::Setting(const char* type, const char* parameter,
 
 // Blocks of a prompt that the index looks at.
 std::int64_t ReferencePickerRouter::MostBlocks() const {
-  const auto tokens =
-      static_cast<std::int64_t>(Setting(kPrefix, "maxPrefixTokensToMatch", 131072));
+  const auto tokens = static_cast<std::int64_t>(Setting(kPrefix, "maxPrefixTokensToMatch", 131072));
   if (tokens > 0) return tokens / block_;
   const auto blocks = static_cast<std::int64_t>(Setting(kPrefix, "maxPrefixBlocksToMatch", 2048));
   return blocks > 0 ? blocks : INT64_MAX;

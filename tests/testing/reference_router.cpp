@@ -132,9 +132,13 @@ class ReferenceGateway {
       const auto [running, used] = EngineAt(i, looked);
       // A step formed while another ran knows of requests that have ended with that one.
       const std::int64_t waiting = static_cast<std::int64_t>(told[i].size()) - running;
-      sights[i] = {static_cast<std::int64_t>(outstanding[i].size()), outstanding[i],
-                   std::max<std::int64_t>(waiting, 0), used, running};
-      sights[i].age = time - looked;
+      sights[i] = {.outstanding = static_cast<std::int64_t>(outstanding[i].size()),
+                   .own = outstanding[i],
+                   .waiting = std::max<std::int64_t>(waiting, 0),
+                   .blocks_used = used,
+                   .running = running,
+                   .answered = {},
+                   .age = time - looked};
       for (const std::size_t own : outstanding[i]) {
         const TimeNs first = run_.results.first_token[own];
         if (first >= 0 && first <= time) sights[i].answered.push_back(own);

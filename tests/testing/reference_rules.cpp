@@ -84,8 +84,7 @@ std::optional<std::size_t> ReferenceRules::Choose(std::size_t request,
 }
 
 std::vector<double> ReferenceRules::CostsOf(std::size_t request, const std::vector<Block>& blocks,
-                                            const std::vector<ReplicaSight>& sights,
-                                            TimeNs time) {
+                                            const std::vector<ReplicaSight>& sights, TimeNs time) {
   const std::string& name = router_.name;
   if (name == "epp") {
     if (picker_ == nullptr) {

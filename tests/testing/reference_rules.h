@@ -68,8 +68,8 @@ class ReferenceRules {
   std::size_t routed_ = 0;
   std::map<std::size_t, std::int64_t> added_;  // blocks to compute of a request where it went
   std::vector<SentPrompts> sent_;
-  std::map<std::int32_t, std::size_t> homes_;  // by segment
-  std::unique_ptr<Router> asked_;              // AskRouter's
+  std::map<std::int32_t, std::size_t> homes_;      // by segment
+  std::unique_ptr<Router> asked_;                  // AskRouter's
   std::unique_ptr<ReferencePickerRouter> picker_;  // of the router epp
   std::vector<std::set<std::size_t>> placed_;  // by replica, what asked_ has not heard the end of
 };

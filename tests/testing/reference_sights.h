@@ -19,10 +19,10 @@ struct ServedBy {
 // What the gateway sees of a replica when it chooses.
 struct ReplicaSight {
   std::int64_t outstanding = 0;
-  std::vector<std::size_t> own;               // of them, requests that this gateway placed
+  std::vector<std::size_t> own = {};          // of them, requests that this gateway placed
   std::int64_t waiting = 0, blocks_used = 0;  // as its engine says
   std::int64_t running = 0;                   // likewise
-  std::vector<std::size_t> answered;          // of `own`, those whose first token has come
+  std::vector<std::size_t> answered = {};     // of `own`, those whose first token has come
   TimeNs age = 0;                             // of what its engine says
 };
 

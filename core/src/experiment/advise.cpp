@@ -129,6 +129,10 @@ class Lister {
       if (s_.cluster.router == router) continue;
       Add(Format("router {}", router), {Format(R"(cluster.router={{"policy":"{}"}})", router)});
     }
+    for (const char* profile : {"default", "optimized-baseline"}) {
+      if (s_.cluster.router != "epp" || s_.cluster.epp.profile == profile) continue;
+      Add(Format("profile {}", profile), {Format("cluster.router.profile={}", profile)});
+    }
   }
 
   const Scenario& s_;

@@ -330,7 +330,9 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
   }
   if (s.cluster.Replicas() > 1 && s.cluster.router != "round_robin") {
     job.LeaveOut("cluster.router.policy = " + s.cluster.router,
-                 "is the router's that stands before the servers");
+                 s.cluster.router == "epp"
+                     ? "is the router's that stands before the servers: target llm-d-router"
+                     : "is the router's that stands before the servers");
   }
   if (s.cluster.scaling.On()) {
     job.LeaveOut("cluster.scaling", "is an autoscaler's beside the servers");

@@ -25,6 +25,7 @@ constexpr Target kTargets[] = {
     {{"docker", "docker run of vLLM's image"}, WriteDocker},
     {{"kubernetes", "Kubernetes: a Deployment for each pool"}, WriteKubernetes},
     {{"llm-d", "values of llm-d's chart llm-d-modelservice"}, WriteLlmd},
+    {{"llm-d-router", "EndpointPickerConfig of llm-d's router"}, WriteEndpointPicker},
     {{"sglang", "python -m sglang.launch_server"}, WriteSglang},
     {{"trtllm", "trtllm-serve, with the YAML that it reads"}, WriteTrtllm},
     {{"bench", "the vllm bench serve that would check the forecast"}, WriteBench},

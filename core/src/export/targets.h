@@ -76,6 +76,7 @@ std::string WriteSglang(ExportJob&);
 std::string WriteTrtllm(ExportJob&);
 std::string WriteKubernetes(ExportJob&);
 std::string WriteLlmd(ExportJob&);
+std::string WriteEndpointPicker(ExportJob&);
 std::string WriteBench(ExportJob&);
 
 }  // namespace servecast

@@ -470,6 +470,14 @@ void Draft::Complete(Json& base) {
       base[section] = std::move(merged);
       keep("lengths of requests");
     } else {
+      // A router alone: the base's replicas are behind it.
+      const bool routes =
+          named == "cluster" && said->contains("router") && !said->contains("pools");
+      if (routes && base.contains(section) && base[section].is_object()) {
+        base[section].update(*said);
+        keep("replicas");
+        continue;
+      }
       const Json router = std::string_view(section) == "cluster" && base.contains(section) &&
                                   base[section].is_object()
                               ? base[section].value("router", Json())

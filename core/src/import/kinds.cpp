@@ -37,6 +37,7 @@ std::span<const ImportReader> ImportReaders() {
       ReadBenchPrinted,      //
       ReadPrometheus,        //
       ReadScalers,           //
+      ReadEndpointPicker,    //
   };
   return kReaders;
 }
@@ -52,6 +53,7 @@ bool IsOtherManifest(const nlohmann::json& document) {
                                                 "HorizontalPodAutoscaler",
                                                 "ScaledObject",
                                                 "Workspace",
+                                                "EndpointPickerConfig",
                                                 "ServingRuntime",
                                                 "ClusterServingRuntime"};
   const std::string kind = TextIn(document, "kind");

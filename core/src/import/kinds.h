@@ -39,6 +39,7 @@ void ReadKaito(const ImportSource&, Draft&);
 void ReadRayServe(const ImportSource&, Draft&);
 void ReadVllmConfig(const ImportSource&, Draft&);
 void ReadScalers(const ImportSource&, Draft&);
+void ReadEndpointPicker(const ImportSource&, Draft&);
 void ReadSrtSlurm(const ImportSource&, Draft&);
 void ReadUnitFile(const ImportSource&, Draft&);
 void ReadVllmLog(const ImportSource&, Draft&);

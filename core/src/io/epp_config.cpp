@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "io/json_document.h"
 #include "serving/cluster/epp/picker_router.h"
+#include "serving/cluster/epp/profiles.h"
 #include "serving/cluster/epp/scheduler.h"
 
 namespace servecast {
@@ -49,7 +50,8 @@ class ConfigReader {
   }
 
   // Only members of those names.
-  void Members(const Json& object, const std::string& at, std::initializer_list<const char*> known) {
+  void Members(const Json& object, const std::string& at,
+               std::initializer_list<const char*> known) {
     for (const auto& [key, value] : object.items()) {
       const bool is_known = std::any_of(known.begin(), known.end(),
                                         [&name = key](const char* each) { return name == each; });
@@ -130,6 +132,24 @@ class ConfigReader {
   EppReading out_;
 };
 
+Json ValueJson(const EppValue& value) {
+  if (const double* number = std::get_if<double>(&value)) {
+    const auto whole = static_cast<std::int64_t>(*number);  // within SettingSpec's limits
+    if (static_cast<double>(whole) == *number) return whole;
+    return *number;
+  }
+  if (const bool* flag = std::get_if<bool>(&value)) return *flag;
+  return std::get<std::string>(value);
+}
+
+// Without plugins that are listed as they are by default: a reference by type is the same.
+EppConfig Plain(EppConfig config) {
+  std::erase_if(config.plugins, [](const EppPlugin& plugin) {
+    return plugin.name == plugin.type && plugin.parameters.empty();
+  });
+  return config;
+}
+
 // The member of `value` that a part of a parameter's path stands for: an item of a list by number.
 Json& Part(Json& value, std::string_view part) {
   const std::optional<std::int64_t> index = ParseCount(part);
@@ -150,7 +170,7 @@ Json Nested(const EppParameters& parameters) {
       at = &Part(*at, std::string_view(path).substr(start, end - start));
       start = end + 1;
     }
-    std::visit([at](const auto& v) { *at = v; }, value);
+    *at = ValueJson(value);
   }
   return nested;
 }
@@ -171,12 +191,32 @@ Json WriteEppConfig(const EppConfig& config) {
     Json references = Json::array();
     for (const EppReference& reference : profile.plugins) {
       Json item = {{"pluginRef", reference.plugin}};
-      if (reference.weight != EppReference{}.weight) item["weight"] = reference.weight;
+      if (reference.weight != EppReference{}.weight) item["weight"] = ValueJson(reference.weight);
       references.push_back(std::move(item));
     }
     profiles.push_back({{"name", profile.name}, {"plugins", std::move(references)}});
   }
   return {{"plugins", std::move(plugins)}, {"schedulingProfiles", std::move(profiles)}};
+}
+
+std::string NotModelled(const EppConfig& config) { return epp::NotModelled(config); }
+
+std::string_view ShippedName(const EppConfig& config) {
+  for (const epp::ShippedProfile& shipped : epp::ShippedProfiles()) {
+    if (Plain(shipped.config) == Plain(config)) return shipped.name;
+  }
+  return "";
+}
+
+const EppConfig& ConfigOf(const EppSpec& spec) { return epp::ConfigOf(spec); }
+
+void CheckEpp(const ClusterSpec& cluster, Issues& issues) {
+  constexpr const char* kWhy =
+      "found \"epp\", allowed any other with pools of role \"prefill\" and \"decode\": llm-d's "
+      "endpoint picker chooses both replicas at once, which is not modelled";
+  if (!cluster.Has(PoolRole::kPrefill) && !cluster.Has(PoolRole::kDecode)) return;
+  if (cluster.router == "epp") issues.push_back({"/cluster/router/policy", kWhy});
+  if (cluster.decode_router == "epp") issues.push_back({"/cluster/decode_router/policy", kWhy});
 }
 
 void ReadEpp(EppSpec& spec, Issues& issues) {

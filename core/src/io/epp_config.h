@@ -3,10 +3,12 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "servecast/epp.h"
 #include "servecast/result.h"
+#include "servecast/scenario.h"
 
 namespace servecast {
 
@@ -20,8 +22,20 @@ EppReading ReadEppConfig(const nlohmann::json& document);
 // The members plugins and schedulingProfiles of the document that says the same.
 nlohmann::json WriteEppConfig(const EppConfig& config);
 
+// Why no scenario can have that router; "": it can. Requires: it was read without anything wrong.
+std::string NotModelled(const EppConfig& config);
+
+// The shipped profile with that configuration; "": none.
+std::string_view ShippedName(const EppConfig& config);
+
+// The configuration of a scenario's router.
+const EppConfig& ConfigOf(const EppSpec& spec);
+
 // Reads spec.config into spec.own where the profile is that; issues: what is wrong with it, or not
 // modelled. In a file of its own, as CheckScaling is.
 void ReadEpp(EppSpec& spec, Issues& issues);
+
+// Where the router cannot stand: before pools of a role. Likewise.
+void CheckEpp(const ClusterSpec& cluster, Issues& issues);
 
 }  // namespace servecast

@@ -154,8 +154,8 @@ class ObjectReader final : public FieldVisitor {
     constexpr std::size_t kMostBytes = 100'000;
     std::string text = found->is_object() ? CompactJson(*found) : std::string();
     if (text.empty() || text.size() > kMostBytes) {
-      Add(spec, Format("found {}, allowed an object of at most {} bytes", ShortJson(*found),
-                       kMostBytes));
+      Add(spec,
+          Format("found {}, allowed an object of at most {} bytes", ShortJson(*found), kMostBytes));
       return;
     }
     json = std::move(text);

@@ -344,6 +344,7 @@ void AddTogether(Scenario& scenario, Issues& issues) {
   Issues together;
   const std::vector<PoolSpec>& pools = scenario.cluster.pools;
   CheckPools(scenario, together);
+  CheckEpp(scenario.cluster, together);
   for (std::size_t i = 0; i <= pools.size(); ++i) {  // then all as the scenario has it
     const bool all = i == pools.size();
     if (all ? pools.size() == 1 : pools.size() > 1 && !pools[i].engine && !pools[i].scheduler) {

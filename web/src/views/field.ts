@@ -5,10 +5,13 @@ import { live } from 'lit/directives/live.js';
 import type { Field, Issue } from 'servecast';
 import { formatGiven, formatNumber, readNumber, sentence } from '../lib/format';
 import type { App } from '../state/app';
-import { lastOf, type Json } from '../state/document';
+import { isObject, lastOf, type Json } from '../state/document';
 import { stepped } from '../lib/steps';
 import { inTurnIf } from '../lib/turns';
 import { rangeText, unitOf, type Choice } from '../state/fields';
+
+// Types that are typed as JSON.
+const JSON_KINDS: Readonly<Record<string, string>> = { list: 'a JSON list', object: 'a JSON object' };
 
 export interface FieldModel {
   readonly pointer: string;
@@ -97,7 +100,7 @@ export class FieldElement extends LitElement {
     const { model } = this;
     const problems = this.#problems();
     const invalid = problems.length > 0;
-    const layout = model.verbatim || model.field.type === 'list' ? 'stack' : 'line';
+    const layout = model.verbatim || model.field.type in JSON_KINDS ? 'stack' : 'line';
     const { isChanged, inherited, verbatim } = model;
     const saysSo = model.value === undefined && inherited !== null;
     const tag =
@@ -130,9 +133,7 @@ export class FieldElement extends LitElement {
   #problems(): string[] {
     const { field, issues, draft } = this.model;
     if (draft !== undefined)
-      return [`“${draft}” is not ${field.type === 'list' ? 'a JSON list' : 'a number'}.`, rangeText(field)].filter(
-        Boolean,
-      );
+      return [`“${draft}” is not ${JSON_KINDS[field.type] ?? 'a number'}.`, rangeText(field)].filter(Boolean);
     if (issues.length === 0) return [];
     const messages = issues.map((issue) => sentence(issue.message));
     // The engine's sentence mostly says what is allowed; when it does not, the catalogue does.
@@ -206,7 +207,9 @@ export class FieldElement extends LitElement {
       case 'text':
         return this.#input(invalid, 'text', (text) => text);
       case 'list':
-        return this.#list(invalid);
+        return this.#json(invalid, (value) => Array.isArray(value));
+      case 'object':
+        return this.#json(invalid, (value) => isObject(value));
     }
   }
 
@@ -321,14 +324,14 @@ export class FieldElement extends LitElement {
   }
 
   /** A table: one item a line, as JSON. */
-  #list(invalid: boolean): TemplateResult {
+  #json(invalid: boolean, fits: (value: Json) => boolean): TemplateResult {
     const { value, draft, pointer, label } = this.model;
     const current = value === undefined || value === null ? '' : JSON.stringify(value).replaceAll('],[', '],\n[');
     const onInput = (event: Event) => {
       const text = (event.target as HTMLTextAreaElement).value;
       this.typed = text;
-      const parsed = readList(text);
-      if (parsed === undefined) this.app.setDraft(pointer, text);
+      const parsed = readJson(text);
+      if (parsed === undefined || !fits(parsed)) this.app.setDraft(pointer, text);
       else this.app.setValue(pointer, parsed);
     };
     return html`<textarea
@@ -396,10 +399,9 @@ function explanation(option: string, choices: readonly Choice[]): string {
   return choices.find((choice) => choice.id === option)?.description ?? '';
 }
 
-function readList(text: string): Json | undefined {
+function readJson(text: string): Json | undefined {
   try {
-    const value = JSON.parse(text) as Json;
-    return Array.isArray(value) ? value : undefined;
+    return JSON.parse(text) as Json;
   } catch {
     return undefined;
   }

@@ -101,7 +101,7 @@ class Cluster final : public Fleet {
   TimeNs changed_ = 0;                      // the last event that was not the membership's
   IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
 
-  const EppSpec* epp_;  // Input's
+  const EppSpec* epp_;                // Input's
   std::vector<Prefilled> prefilled_;  // heap, to be sent to a decode replica
   KvLink link_;
 };

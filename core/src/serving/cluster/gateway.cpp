@@ -110,7 +110,7 @@ RoutedRequest Gateway::Describe(RequestId request, TimeNs time) {
   } else if (in_.router.reads_content) {
     WriteContent(in_.requests, request, block_size_, (prompt - 1) / block_size_, content_);
   }
-  return {request, in_.sessions.empty() ? request : in_.sessions[r], prompt, content_, time,
+  return {request,   in_.sessions.empty() ? request : in_.sessions[r], prompt, content_, time,
           looked_at_};
 }
 

@@ -154,7 +154,7 @@ class Gateway {
   TimeNs looked_at_ = 0;
   std::vector<Departure> departures_;    // heap, of those not yet counted in loads_
   std::vector<Departure> first_tokens_;  // heap, of those not yet told to the router
-  std::vector<ContentRange> content_;  // of the request that is routed
+  std::vector<ContentRange> content_;    // of the request that is routed
 
   Recorder waiting_;
   std::deque<Held> queue_;       // also some whose clients have given up

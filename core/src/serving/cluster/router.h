@@ -148,12 +148,9 @@ inline constexpr ParamSpec kStaleness = {
 
 // A parameter of routers that poll engines, and hear of departures at once.
 inline constexpr ParamSpec kPoll = {
-    "poll_ms",
-    "ms",
-    0,
-    60'000,
-    50,
-    "how often the router reads queues and KV use of the engines; 0: at each request"};
+    "poll_ms", "ms",
+    0,         60'000,
+    50,        "how often the router reads queues and KV use of the engines; 0: at each request"};
 
 // A replica for a key, so that another number of replicas moves as few keys as can be: jump
 // consistent hash (Lamping, Veach, arXiv:1406.2294). O(log replicas).

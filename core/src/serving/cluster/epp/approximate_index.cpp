@@ -11,9 +11,9 @@ ApproximateIndex::ApproximateIndex(std::size_t endpoints)
 void ApproximateIndex::Match(std::span<const std::uint64_t> keys,
                              std::vector<std::int64_t>& matched) const {
   for (const std::uint64_t key : keys) {
-    const auto found = ids_.find(key);
-    if (found == ids_.end()) return;
-    const std::size_t first = static_cast<std::size_t>(found->second) * words_;
+    const BlockId found = ids_.Find(key);
+    if (found < 0) return;
+    const std::size_t first = static_cast<std::size_t>(found) * words_;
     for (std::size_t w = 0; w < words_; ++w) {
       for (std::uint64_t bits = holders_[first + w]; bits != 0; bits &= bits - 1) {
         ++matched[w * 64 + static_cast<std::size_t>(std::countr_zero(bits))];
@@ -54,39 +54,41 @@ std::int64_t ApproximateIndex::Tracked(std::int32_t endpoint) const {
 
 // Holds the block until the addition ends, so that its id is not freed meanwhile.
 ApproximateIndex::BlockId ApproximateIndex::Id(std::uint64_t key) {
-  const auto [found, is_new] = ids_.try_emplace(key, kNone);
-  if (is_new) {
+  BlockId found = ids_.Find(key);
+  if (found < 0) {
     if (free_.empty()) {
       free_.push_back(static_cast<BlockId>(keys_.size()));
       keys_.push_back(0);
       held_.push_back(0);
       holders_.resize(holders_.size() + words_);
     }
-    found->second = free_.back();
+    found = free_.back();
     free_.pop_back();
-    keys_[static_cast<std::size_t>(found->second)] = key;
+    keys_[static_cast<std::size_t>(found)] = key;
+    ids_.Insert(key, found);
   }
-  ++held_[static_cast<std::size_t>(found->second)];
-  return found->second;
+  ++held_[static_cast<std::size_t>(found)];
+  return found;
 }
 
 void ApproximateIndex::Touch(Lru& lru, BlockId block, std::int32_t endpoint) {
-  const auto [place, is_new] =
-      lru.place.try_emplace(block, static_cast<std::int32_t>(lru.nodes.size()));
-  if (!is_new) {
-    Unlink(lru, place->second);
-    LinkNewest(lru, place->second);
+  const std::int32_t place = lru.place.Find(block);
+  if (place >= 0) {
+    Unlink(lru, place);
+    LinkNewest(lru, place);
     return;
   }
-  if (static_cast<std::int64_t>(lru.place.size()) <= lru.capacity) {
+  if (static_cast<std::int64_t>(lru.place.size()) < lru.capacity) {
+    const auto node = static_cast<std::int32_t>(lru.nodes.size());
+    lru.place.Insert(block, node);
     lru.nodes.push_back({block, 0, 0});
-    LinkNewest(lru, place->second);
+    LinkNewest(lru, node);
     return;
   }
   const std::int32_t oldest = lru.nodes[0].newer;
   const BlockId out = lru.nodes[static_cast<std::size_t>(oldest)].block;
-  place->second = oldest;
-  lru.place.erase(out);
+  lru.place.Erase(out);
+  lru.place.Insert(block, oldest);
   Unlink(lru, oldest);
   lru.nodes[static_cast<std::size_t>(oldest)].block = block;
   LinkNewest(lru, oldest);
@@ -126,7 +128,7 @@ void ApproximateIndex::Unmark(BlockId block, std::int32_t endpoint) {
   if ((word & bit) == 0) return;
   word &= ~bit;
   if (--held_[static_cast<std::size_t>(block)] > 0) return;
-  ids_.erase(keys_[static_cast<std::size_t>(block)]);
+  ids_.Erase(keys_[static_cast<std::size_t>(block)]);
   free_.push_back(block);
 }
 

@@ -10,8 +10,9 @@
 #include <cstdint>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <vector>
+
+#include "serving/cluster/epp/number_map.h"
 
 namespace servecast::epp {
 
@@ -46,7 +47,7 @@ class ApproximateIndex {
     };
     std::int64_t capacity = 0;
     std::vector<Node> nodes{Node{}};
-    std::unordered_map<BlockId, std::int32_t> place;
+    NumberMap<BlockId> place;
   };
 
   BlockId Id(std::uint64_t key);
@@ -57,10 +58,10 @@ class ApproximateIndex {
   void Unmark(BlockId block, std::int32_t endpoint);
   std::uint64_t& Word(BlockId block, std::int32_t endpoint);
 
-  std::size_t words_;                               // of 64 endpoints, per block
-  std::unordered_map<std::uint64_t, BlockId> ids_;  // of blocks that are held
-  std::vector<std::uint64_t> keys_, holders_;       // by block
-  std::vector<std::int32_t> held_;                  // by how many; 0: the id is free
+  std::size_t words_;                          // of 64 endpoints, per block
+  NumberMap<std::uint64_t> ids_;               // of blocks that are held
+  std::vector<std::uint64_t> keys_, holders_;  // by block
+  std::vector<std::int32_t> held_;             // by how many; 0: the id is free
   std::vector<BlockId> free_, added_;
   std::vector<std::unique_ptr<Lru>> lrus_;  // by endpoint
 };

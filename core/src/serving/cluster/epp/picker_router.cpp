@@ -137,9 +137,9 @@ class PickerRouter final : public Router {
   std::int64_t block_tokens_;
   ApproximateIndex index_;
   InflightLoad inflight_;
-  std::vector<std::int64_t> capacities_;  // of the index, by endpoint
+  std::vector<std::int64_t> capacities_;         // of the index, by endpoint
   std::vector<InflightLoad::Holding> holdings_;  // by request
-  std::vector<std::int32_t> sessions_;  // where their last requests went, or kNone
+  std::vector<std::int32_t> sessions_;           // where their last requests went, or kNone
 
   // Of the request that is placed.
   std::vector<TextPiece> pieces_;

@@ -55,9 +55,8 @@ std::span<const ShippedProfile> ShippedProfiles() {
 const EppConfig& ConfigOf(const EppSpec& spec) {
   if (spec.profile == kOwnEppProfile) return spec.own;
   const auto profiles = ShippedProfiles();
-  const auto found = std::find_if(profiles.begin(), profiles.end(), [&](const ShippedProfile& p) {
-    return p.name == spec.profile;
-  });
+  const auto found = std::find_if(profiles.begin(), profiles.end(),
+                                  [&](const ShippedProfile& p) { return p.name == spec.profile; });
   SERVECAST_CHECK(found != profiles.end(), "a profile is shipped");
   return found->config;
 }

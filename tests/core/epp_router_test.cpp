@@ -1,0 +1,114 @@
+// The router epp in documents: what they may say of it, and what it does with polled metrics, live
+// counters and shared prefixes. How it chooses is compared in cluster_test.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "core/import_texts.h"
+#include "servecast/export.h"
+
+namespace servecast::testing {
+namespace {
+
+using Json = nlohmann::json;
+
+std::string Routed(const std::string& router) {
+  return Changed({R"(cluster={"pools": [{"replicas": 4}], "router": )" + router + "}",
+                  R"(workload.prefix={"groups": 9, "tokens": 3000})"});
+}
+
+std::string OwnPlugins(const std::string& plugins, const std::string& references) {
+  return Routed(R"({"policy": "epp", "profile": "own", "config": {"plugins": [)" + plugins +
+                R"(], "schedulingProfiles": [{"name": "default", "plugins": [)" + references +
+                "]}]}}");
+}
+
+std::string OnlyIssue(const std::string& document) {
+  const Issues issues = IssuesOf(document);
+  return issues.size() == 1 ? issues[0].path + ": " + issues[0].message : Listed(issues);
+}
+
+TEST(EppRouter, ShippedProfiles_AreNamesThatRun) {
+  for (const char* profile :
+       {"default", "optimized-baseline", "optimized-baseline-2026-05", "estimate-load-aware",
+        "prefix-only", "no-hit-lru", "load-only", "random"}) {
+    const Report report =
+        RunToEnd(Routed(R"({"policy": "epp", "profile": ")" + std::string(profile) + "\"}"));
+    EXPECT_EQ(report.completed, 50) << profile;
+  }
+  EXPECT_NE(OnlyIssue(Routed(R"({"policy": "epp", "profile": "optimised-baseline"})"))
+                .find("did you mean \"optimized-baseline\"?"),
+            std::string::npos);
+}
+
+TEST(EppRouter, OtherRouters_HaveNoneOfItsMembers) {
+  const Json resolved = JsonOf(Parsed(SmallDocument()).resolved_text);
+  EXPECT_FALSE(resolved["cluster"]["router"].contains("profile"));
+  EXPECT_EQ(OnlyIssue(Routed(R"({"policy": "weighted", "profile": "default"})")),
+            "/cluster/router/profile: \"profile\" only applies when policy is \"epp\"");
+}
+
+TEST(EppRouter, WrongConfigurations_AreNamed) {
+  const std::string path = "/cluster/router/config: ";
+  EXPECT_EQ(
+      OnlyIssue(OwnPlugins(R"({"type": "queue-score"})", R"({"pluginRef": "random-picker"})")),
+      path + "queue-score: no plugin has type \"queue-score\"");
+  EXPECT_EQ(OnlyIssue(OwnPlugins(R"({"type": "load-aware-scorer", "parameters": {"treshold": 1}})",
+                                 R"({"pluginRef": "load-aware-scorer"})")),
+            path + "load-aware-scorer: treshold: not a parameter");
+  EXPECT_EQ(OnlyIssue(OwnPlugins("", R"({"pluginRef": "queue-scorer", "weight": -1})")),
+            path + "schedulingProfiles.0.plugins.0: weight must be 0 to 1000000");
+  EXPECT_EQ(OnlyIssue(OwnPlugins("", R"({"pluginRef": "prefill-filter"})")),
+            path +
+                "prefill-filter may leave no endpoint, and requests that a gateway turns away "
+                "are not modelled");
+  EXPECT_EQ(OnlyIssue(Routed(R"({"policy": "epp", "profile": "own",
+                                 "config": {"flowControl": {"maxRequests": 5}}})")),
+            path + "flowControl is not modelled; allowed plugins and schedulingProfiles");
+  EXPECT_NE(OnlyIssue(Changed({R"(cluster={"pools": [{"replicas": 2, "role": "prefill"},
+                                  {"role": "decode"}], "router": {"policy": "epp"}})"}))
+                .find("chooses both replicas at once"),
+            std::string::npos);
+}
+
+// A burst that no metrics know of yet: tokens in flight spread it, and polled queues do not.
+TEST(EppRouter, Bursts_AreSpreadByWhatIsLive) {
+  const auto spread = [](const std::string& scorer) {
+    const Report report =
+        RunToEnd(Changed({"workload.requests=40", "workload.arrivals.process=constant",
+                          "workload.arrivals.rate_per_s=4000"},
+                         OwnPlugins("", R"({"pluginRef": ")" + scorer + "\"}")));
+    std::int64_t most = 0;
+    for (const ReplicaReport& replica : report.replicas) most = std::max(most, replica.requests);
+    return most;
+  };
+  EXPECT_LE(spread("token-load-scorer"), 14);
+  EXPECT_EQ(spread("active-request-scorer"), 10);
+}
+
+TEST(EppRouter, Exports_ComeBack) {
+  const std::string document = OwnPlugins(
+      R"({"name": "tight", "type": "prefix-cache-affinity-filter",
+          "parameters": {"affinityThreshold": 0.6}},
+         {"name": "calm", "type": "utilization-filter", "parameters": {"fallbackOnEmpty": true,
+          "conditions": [{"metric": "waiting-queue", "maxValue": 3}]}})",
+      R"({"pluginRef": "tight"}, {"pluginRef": "calm"}, {"pluginRef": "queue-scorer", "weight": 2.5})");
+  const Exported exported = Good(Export(document, "llm-d-router"));
+  const Imported imported = Import({{"", exported.text}}, document);
+  ASSERT_TRUE(imported.issues.empty()) << exported.text << Listed(imported);
+  // It lists what the profile refers to by type, too, which changes nothing.
+  const Json router = JsonOf(imported.document)["cluster"]["router"];
+  EXPECT_EQ(router["config"]["plugins"].size(), 3u) << router.dump();
+  const Report before = RunToEnd(document), after = RunToEnd(imported.document);
+  EXPECT_EQ(after.ttft_ms.mean, before.ttft_ms.mean);
+  EXPECT_EQ(after.ColumnOf("replica")[7], before.ColumnOf("replica")[7]);
+
+  const Exported shipped =
+      Good(Export(Routed(R"({"policy": "epp", "profile": "load-only"})"), "llm-d-router"));
+  EXPECT_EQ(JsonOf(Import(shipped.text).document)["cluster"]["router"]["profile"], "load-only");
+  EXPECT_NE(shipped.text.find("- pluginRef: \"queue-scorer\"\n    weight: 2\n"), std::string::npos)
+      << shipped.text;
+}
+
+}  // namespace
+}  // namespace servecast::testing
