@@ -7,6 +7,7 @@ import { cameTogether, inTurn, inTurnIf } from '../lib/turns';
 import type { App } from '../state/app';
 import { equalJson } from '../state/document';
 import { isAwaited, reportOf, type ThemeChoice } from '../state/store';
+import { wantsWayOut } from '../state/ways-out';
 import type { CalibrateElement } from './calibrate';
 import type { ViewContext } from './context';
 import { renderFooter } from './details';
@@ -276,8 +277,11 @@ export class PageElement extends LitElement {
 
   #waysOut(view: ViewContext): TemplateResult | typeof nothing {
     const { ways_out: found, shown, link_problem: problem } = view.state;
-    if (!found?.missed || found.of !== shown?.outcome || problem) return nothing;
-    needPart('sc-ways-out', () => import('./ways-out'));
+    // Their place is kept from the first answer that misses, so that nothing moves when they come.
+    const isMissed =
+      shown && (shown.completeness === 'final' ? wantsWayOut(shown) : shown.outcome.report.slo.some(({ met }) => !met));
+    if (!isMissed || problem) return nothing;
+    if (found?.missed && found.of === shown.outcome) needPart('sc-ways-out', () => import('./ways-out'));
     return html`<sc-ways-out .view=${view}></sc-ways-out>`;
   }
 
