@@ -106,7 +106,7 @@ TEST(EppRouter, Exports_ComeBack) {
   const Exported shipped =
       Good(Export(Routed(R"({"policy": "epp", "profile": "load-only"})"), "llm-d-router"));
   EXPECT_EQ(JsonOf(Import(shipped.text).document)["cluster"]["router"]["profile"], "load-only");
-  EXPECT_NE(shipped.text.find("- pluginRef: \"queue-scorer\"\n    weight: 2\n"), std::string::npos)
+  EXPECT_NE(shipped.text.find("- pluginRef: \"queue-scorer\"\n        weight: 2\n"), std::string::npos)
       << shipped.text;
 }
 
