@@ -106,8 +106,32 @@ TEST(EppRouter, Exports_ComeBack) {
   const Exported shipped =
       Good(Export(Routed(R"({"policy": "epp", "profile": "load-only"})"), "llm-d-router"));
   EXPECT_EQ(JsonOf(Import(shipped.text).document)["cluster"]["router"]["profile"], "load-only");
-  EXPECT_NE(shipped.text.find("- pluginRef: \"queue-scorer\"\n        weight: 2\n"), std::string::npos)
+  EXPECT_NE(shipped.text.find("- pluginRef: \"queue-scorer\"\n        weight: 2\n"),
+            std::string::npos)
       << shipped.text;
+}
+
+// A file of the picker, values of a chart with two of them, and profiles that are not modelled.
+TEST(EppRouter, Imports_SayWhatTheyTook) {
+  const Imported own = Import(ImportFile("forms/endpoint-picker.yaml"));
+  ASSERT_TRUE(own.issues.empty() && own.warnings.empty()) << Listed(own);
+  const Json router = JsonOf(own.document)["cluster"]["router"];
+  const Json& plugins = router["config"]["plugins"];
+  EXPECT_EQ(router["profile"], "own");
+  EXPECT_EQ(plugins[0]["parameters"]["affinityThreshold"], 0.6);
+  EXPECT_EQ(plugins[1]["name"], "recent-blocks");
+  EXPECT_EQ(plugins[1]["parameters"]["autoTune"], false);
+  EXPECT_EQ(plugins[1]["parameters"]["lruCapacityPerServer"], 50000);
+  EXPECT_EQ(router["config"]["schedulingProfiles"][0]["plugins"][1]["weight"], 1.5);
+  EXPECT_TRUE(Says(own, "saturationDetector of EndpointPickerConfig")) << Listed(own);
+
+  const Imported values = Import(ImportFile("forms/endpoint-picker-values.yaml"));
+  EXPECT_EQ(JsonOf(values.document)["cluster"]["router"]["profile"], "load-only") << Listed(values);
+
+  const Imported apart = Import(ImportFile("forms/endpoint-picker-pd.yaml"));
+  EXPECT_TRUE(Says(apart, "warning EndpointPickerConfig: prefill and decode profiles are not"))
+      << Listed(apart);
+  EXPECT_FALSE(JsonOf(apart.document).contains("cluster"));
 }
 
 }  // namespace

@@ -220,27 +220,6 @@ TEST(ImportForms, Scalers) {
               false});
 }
 
-TEST(ImportForms, EndpointPickers) {
-  ExpectForm({"endpoint-picker.yaml",
-              "llm-d's endpoint picker",
-              {{"/cluster/router/policy", "epp"},
-               {"/cluster/router/profile", "own"},
-               {"/cluster/router/config/plugins/0/parameters/affinityThreshold", 0.6},
-               {"/cluster/router/config/plugins/1/name", "recent-blocks"},
-               {"/cluster/router/config/plugins/1/parameters/autoTune", false},
-               {"/cluster/router/config/plugins/1/parameters/lruCapacityPerServer", 50000},
-               {"/cluster/router/config/schedulingProfiles/0/plugins/1/weight", 1.5}},
-              {"saturationDetector of EndpointPickerConfig"}});
-  ExpectForm({"endpoint-picker-values.yaml",
-              "llm-d's endpoint picker",
-              {{"/cluster/router/policy", "epp"}, {"/cluster/router/profile", "load-only"}}});
-  ExpectForm({"endpoint-picker-pd.yaml",
-              "llm-d's endpoint picker",
-              {},
-              {"prefill and decode profiles are not modelled"},
-              false});
-}
-
 TEST(ImportForms, LogsAndPrintedResults) {
   ExpectForm({"vllm-start.log",
               "a log of vLLM",
