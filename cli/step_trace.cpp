@@ -92,7 +92,7 @@ int StepTraceCommand(const Words& words) {
   Result<Simulation> simulation =
       MakeRun<Simulation>(args, scenario, std::move(asked.value().trace), std::move(hooks));
   if (!simulation.ok()) return PrintIssues(simulation.issues());
-  const RunRecords records = simulation.value().Records();
+  const RunRecords records = simulation.value().Attempts();
   writer.Watch(records.requests, records.results);
   while (!simulation.value().Advance(1'000'000)) {
   }

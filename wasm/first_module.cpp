@@ -19,6 +19,7 @@
 #include "serving/replica/scheduler.h"
 #include "serving/replica/vllm_scheduler.h"
 #include "serving/scaling/scaler.h"
+#include "workload/retries.h"
 
 namespace servecast {
 
@@ -31,6 +32,11 @@ std::vector<std::string> BeyondCalibration(const Scenario&) { std::abort(); }
 void CheckScaling(const ClusterSpec&, Issues&) {}
 void ReadEpp(EppSpec&, Issues&) {}
 void CheckEpp(const ClusterSpec&, Issues&) {}
+
+Result<RequestTable> WithRetries(const Scenario&, RequestTable table) { return table; }
+RequestsOfAttempts FoldAttempts(const RequestTable&, const RequestResults&, TimeNs, std::int64_t) {
+  std::abort();
+}
 
 std::unique_ptr<Engine> MakeBlisReplica(const BlisInput&) { std::abort(); }
 std::unique_ptr<Engine> MakeCluster(const Cluster::Input&) { std::abort(); }

@@ -1201,6 +1201,19 @@ export interface RunFigures {
     readonly kv_peak_usage: readonly number[];
     readonly ttft_mean_ms: readonly (number | null)[];
   };
+  /** Clients that try again; absent where they do not. */
+  readonly retries?: {
+    /** Attempts that have arrived; by request that has. */
+    readonly attempts: number;
+    readonly amplification: number;
+    /** Requests with more than one attempt. */
+    readonly retried: number;
+    /** Requests whose last attempt was turned away or timed out; of them for want of a budget. */
+    readonly given_up: number;
+    readonly over_budget: number;
+    /** Output tokens of attempts that timed out. */
+    readonly tokens_lost: number;
+  };
   /** Replicas that came and went; absent where their number is fixed. */
   readonly scaling?: {
     readonly cold_start_s: number;

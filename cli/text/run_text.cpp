@@ -149,6 +149,17 @@ std::string Memory(View report) {
   return text;
 }
 
+std::string Retries(View report) {
+  const View retries = OfRun(report, "retries");
+  if (!retries.Is()) return "";
+  const auto count = [&](const char* key) {
+    return static_cast<std::int64_t>(retries[key].NumberOr(0));
+  };
+  return fmt::format("{} attempts per request; {} given up, {} lost",
+                     FigureText(retries["amplification"]), Count(count("given_up"), "request"),
+                     Count(count("tokens_lost"), "output token"));
+}
+
 std::string RestsOn(View report) {
   std::string text;
   const View certainty = report["certainty"];
@@ -218,6 +229,7 @@ std::string RunText(View report, const Style& style, const std::string& shown) {
   out += NamedLine(style, "costs", Costs(report));
   out += NamedLine(style, "draws", Draws(report));
   out += NamedLine(style, "memory", Memory(report));
+  out += NamedLine(style, "retries", Retries(report));
   out += NamedLine(style, "limit", verdict["limit"].Words());
   out += NamedLine(style, "note", verdict["note"].Words());
   out += NamedLine(style, "rests on", RestsOn(report));

@@ -74,8 +74,11 @@ RunMemory MemoryOfRun(const Scenario& asked, const Trace& trace) {
   const ScalingSpec& scaling = s.cluster.scaling;
   const std::int64_t replicas = scaling.On() ? scaling.max_replicas : s.cluster.Replicas();
   const std::int64_t gaps = std::min(replicas * kMostGaps, requests * kGapsOfRequest);
+  // Attempts, and for the report a copy.
+  const std::int64_t retries = s.workload.retries.max;
+  const std::int64_t rows = requests * (1 + retries) * (retries > 0 ? 2 : 1);
   std::int64_t bytes =
-      kProgram + requests * (RowBytes(s, trace) + ResultBytes(s)) + (replicas > 1 ? 2 : 1) * gaps;
+      kProgram + rows * (RowBytes(s, trace) + ResultBytes(s)) + (replicas > 1 ? 2 : 1) * gaps;
   if (IsBlis(s.engine.compat)) {
     const Result<ModelCost> cost = ComputeModelCost(s);
     const std::int64_t blocks = cost.ok() ? cost.value().usable_blocks : 0;

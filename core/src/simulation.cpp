@@ -22,6 +22,7 @@
 #include "serving/policy.h"
 #include "serving/replica/pipeline.h"
 #include "serving/replica/replica.h"
+#include "workload/retries.h"
 #include "workload/workload.h"
 
 namespace servecast {
@@ -197,7 +198,15 @@ struct Simulation::State {
   std::unique_ptr<Inbox> inbox;
   std::unique_ptr<ReplicaScratch> scratch;
   std::unique_ptr<Engine> replica;
+  std::optional<RequestsOfAttempts> folded;  // where clients try again, as of the last look
   bool finished = false;
+
+  // By request instead of by attempt. In place, as records are views.
+  void Fold(TimeNs end, std::int64_t output_tokens) {
+    if (requests.backoff.empty()) return;
+    if (!folded) folded.emplace();
+    *folded = FoldAttempts(requests, results, end, output_tokens);
+  }
 };
 
 Simulation::Simulation(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -219,6 +228,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   if (!deployment.ok()) return Issues(deployment.issues());
   Result<RequestTable> requests =
       hooks.requests ? std::move(*hooks.requests) : MakeRequests(scenario, trace);
+  if (requests.ok()) requests = WithRetries(scenario, std::move(requests.value()));
   if (!requests.ok()) return Issues(requests.issues());
   trace.rows = {};  // now in the table
   trace.accepted_drafts = {};
@@ -242,7 +252,7 @@ Result<Simulation> Simulation::Create(Scenario scenario, Trace trace, Simulation
   }
   s.results.Resize(s.requests.size());
   if (hooks.recorded.gaps && s.scenario.cluster.Replicas() == 1)
-    s.recorder.ReserveGaps(8 * s.requests.size());
+    s.recorder.ReserveGaps(8 * static_cast<std::int64_t>(s.requests.requests()));
   if (!IsBlis(s.scenario.engine.compat)) {
     s.StartReplicas(hooks.observer);
   } else {
@@ -270,7 +280,7 @@ bool Simulation::Advance(std::int64_t max_steps) {
 double Simulation::Progress() const {
   const State& s = *state_;
   if (s.finished) return 1;
-  const auto total = static_cast<double>(std::max<std::int64_t>(s.requests.size(), 1));
+  const auto total = static_cast<double>(std::max<std::size_t>(s.requests.requests(), 1));
   double progress =
       static_cast<double>(s.replica->completed() + s.replica->timed_out() + s.replica->rejected()) /
       total;
@@ -282,6 +292,13 @@ double Simulation::Progress() const {
 }
 
 RunRecords Simulation::Records() const {
+  State& s = *state_;
+  if (s.requests.backoff.empty()) return Attempts();
+  s.Fold(s.End(), 0);
+  return {s.folded->requests, s.folded->results, s.End(), s.latency->OutputTokenDelay()};
+}
+
+RunRecords Simulation::Attempts() const {
   return {state_->requests, state_->results, state_->End(), state_->latency->OutputTokenDelay()};
 }
 
@@ -293,6 +310,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   std::optional<Recorder> all;  // of several replicas
   if (!s.results.replica.empty()) s.replica->WriteRecords(end, all.emplace(s.recorder));
   const Recorder& whole = all ? *all : s.recorder;
+  s.Fold(end, whole.output_tokens());
   const std::vector<Pool>& pools = s.deployment.pools;
   std::vector<Recorder> of_pools;  // where there are several
   std::vector<PoolRun> runs;
@@ -312,8 +330,8 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                  .cost = s.first().cost,
                  .trace_name = s.trace.name,
                  .trace_hash = s.Replays() ? s.trace.hash : 0,
-                 .requests = s.requests,
-                 .results = s.results,
+                 .requests = s.folded ? s.folded->requests : s.requests,
+                 .results = s.folded ? s.folded->results : s.results,
                  .recorder = whole,
                  .running = s.replica->running(),
                  .length_capped = s.replica->length_capped(),
@@ -327,7 +345,9 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                  .pools = std::move(runs),
                  .scaling = s.ScalingTo(end),
                  .replicas = detail == ReportDetail::kTotals ? std::vector<ReplicaReport>()
-                                                             : s.replica->PerReplica(end)},
+                                                             : s.replica->PerReplica(end),
+                 .retries = s.folded ? s.folded->report : RetryReport{},
+                 .attempts = s.folded ? &s.folded->attempts : nullptr},
                 detail);
   report.departures = s.replica->departures();
   if (report.counts.lost_victims > 0) {

@@ -75,6 +75,7 @@ export default defineConfig({
           'concepts/chunked-prefill',
           'concepts/roles',
           'concepts/autoscaling',
+          'concepts/retries',
           'concepts/tails',
         ),
       },

@@ -14,7 +14,7 @@
 namespace servecast::testing {
 namespace {
 
-constexpr std::int64_t kCases = 1000;
+constexpr std::int64_t kCases = 1000, kRetryCases = 300;
 
 TEST(Differential, RandomScenarios_EqualsTheReference) {
   const std::int64_t cases = Asked("SERVECAST_CASES", kCases);
@@ -133,6 +133,33 @@ TEST(Differential, RandomDrafts_EqualTheReference) {
   for (const auto& [what, count] : contents) line += ", " + std::to_string(count) + " " + what;
   std::printf("%s\n", line.c_str());
   if (cases < kCases) return;
+  for (const auto& [what, count] : contents) EXPECT_GT(count, 0) << what;
+}
+
+// The same with clients that try again, some of whom are turned away.
+TEST(Differential, RandomRetries_EqualTheReference) {
+  const std::int64_t cases = Asked("SERVECAST_CASES", kRetryCases);
+  CasesCoverage seen;
+  const std::optional<std::string> mismatch = RunCases(
+      static_cast<std::uint64_t>(Asked("SERVECAST_SEED", 1)), cases, &seen, MakeRandomRetryCase);
+  ASSERT_FALSE(mismatch) << *mismatch;
+  const std::pair<const char*, std::int64_t> contents[] = {
+      {"retries of attempts that timed out", seen.rules.retries},
+      {"of attempts that were turned away", seen.rules.retries_rejected},
+      {"last attempts that failed", seen.rules.last_attempts},
+      {"retries beyond a budget", seen.rules.over_budget},
+      {"blocks hit", seen.hit_blocks},
+      {"started by a client that was free", seen.rules.loop_starts},
+      {"later turns", seen.rules.turns},
+      {"waits for the front end", seen.rules.waits_for_front_end},
+      {"timed out before the queue", seen.rules.timed_out_on_the_way},
+      {"timed out in flight", seen.rules.timed_out_in_flight},
+      {"unfinished at a horizon", seen.unfinished},
+  };
+  std::string line = std::to_string(seen.cases) + " cases";
+  for (const auto& [what, count] : contents) line += ", " + std::to_string(count) + " " + what;
+  std::printf("%s\n", line.c_str());
+  if (cases < kRetryCases) return;
   for (const auto& [what, count] : contents) EXPECT_GT(count, 0) << what;
 }
 

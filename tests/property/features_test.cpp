@@ -36,6 +36,8 @@ const std::multimap<Feature, Overrides>& Asking() {
        {kExpertModel, "cluster.pools.0.replicas=2", "cluster.pools.0.attention_data_parallel=2"}},
       {kLoadRouters, {"cluster.router.policy=power_of_two"}},
       {kTimeouts, {R"(workload.classes=[{"name":"a","share":1,"timeout_s":5}])"}},
+      {kRetries, {"workload.retries.max=2"}},
+      {kRetriedCaps, {"workload.retries.max=2", "engine.max_num_queued_reqs=20"}},
       {kClosedLoop, {R"(workload.arrivals={"process":"closed_loop","concurrency":4})"}},
       {kOrders, {"scheduler.order=sjf"}},
       {kPriorities, {"scheduler.priority=constant"}},

@@ -67,6 +67,40 @@ TEST(Theory, MG1_MeanWaitIsPollaczekKhinchines) {
   }
 }
 
+// A server without a queue whose clients try again long after a service: attempts are close to
+// Poisson, so a share p = a / (1 + a) of them is turned away (Erlang, of any service time), with
+// a = attempts per service. Attempts are all requests, those turned away once, twice ...
+double AttemptsPerRequest(double load, int retries) {
+  double attempts = load;
+  for (int i = 0; i < 10000; ++i) {
+    const double p = attempts / (1 + attempts);
+    double next = 0, reach = 1;
+    for (int k = 0; k <= retries; ++k, reach *= p) next += load * reach;
+    attempts = (attempts + next) / 2;
+  }
+  return attempts / load;
+}
+
+TEST(Theory, Retries_AmplificationIsTheFixedPoint) {
+  EXPECT_NEAR(AttemptsPerRequest(0.5, 60), 2, 1e-9);  // without limit: 1 / (1 - load)
+  const std::pair<double, int> cases[] = {{0.5, 20}, {0.8, 3}, {1.5, 3}, {3, 5}};
+  for (const auto& [load, retries] : cases) {
+    const Report r = RunToEnd(Changed(
+        {"engine.max_num_seqs=1", "engine.max_num_queued_reqs=1", "workload.requests=20000",
+         R"(latency={"backend":"blackbox","alpha":[0,0,0],"beta":[1000,0,0]})",
+         R"(workload.prompt_tokens={"distribution":"fixed","value":1})",
+         R"(workload.output_tokens={"distribution":"fixed","value":10})",
+         fmt::format("workload.arrivals.rate_per_s={}", 100 * load),
+         fmt::format(R"(workload.retries={{"max":{},"backoff_s":2,"multiplier":1,"jitter":1}})",
+                     retries)}));
+    const double expected = AttemptsPerRequest(load, retries);
+    EXPECT_NEAR(r.retries.amplification, expected, 0.03 * expected) << load;
+    EXPECT_EQ(r.arrived, r.completed + r.rejected);
+    EXPECT_EQ(r.retries.given_up, r.rejected);
+    EXPECT_EQ(r.retries.requests, 20000);
+  }
+}
+
 // Mean wait of M/D/c, in services: the number in the system a service later is what is left of the
 // present one after c leave, and what a Poisson stream brings meanwhile (Crommelin, Post Office
 // Electrical Engineers' Journal 25 and 26, 1932-33; Tijms, A First Course in Stochastic Models,

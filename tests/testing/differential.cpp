@@ -259,7 +259,55 @@ void CompareClasses(Comparer& comparer, const ReferenceOutput& expected, const R
   }
 }
 
-Mismatch CompareReport(const ReferenceOutput& expected, const EngineRun& run) {
+// By request: what its last attempt came to, from the arrival of its first one on.
+ReferenceOutput ByRequest(ReferenceOutput all) {
+  const auto retries = static_cast<std::int64_t>(all.requests.backoff.size());
+  const std::int64_t size = all.requests.size() - retries;
+  if (retries == 0) return all;
+  ReferenceOutput out = all;
+  RequestResults& r = out.results;
+  out.timed_out = out.rejected = 0;
+  for (std::int64_t request = 0; request < size; ++request) {
+    const std::int64_t each = retries / size, first = size + request * each;
+    std::int64_t row = request, attempts = 0;
+    for (; attempts < each; ++attempts) {
+      const TimeNs arrival = all.requests.arrival[static_cast<std::size_t>(first + attempts)];
+      if (arrival < 0 || arrival > all.end) break;
+      const auto at = static_cast<std::size_t>(first + attempts);
+      if (all.results.state[at] == RequestState::kRejected && all.results.enqueue[at] < 0) {
+        attempts = each;  // beyond the budget
+        break;
+      }
+      row = first + attempts;
+    }
+    const auto to = static_cast<std::size_t>(request), from = static_cast<std::size_t>(row);
+    r.first_scheduled[to] = all.results.first_scheduled[from];
+    r.first_token[to] = all.results.first_token[from];
+    r.completion[to] = all.results.completion[from];
+    r.generated[to] = all.results.generated[from];
+    r.preemptions[to] = all.results.preemptions[from];
+    r.cached_tokens[to] = all.results.cached_tokens[from];
+    r.state[to] = all.results.state[from];
+    const bool failed =
+        r.state[to] == RequestState::kTimedOut || r.state[to] == RequestState::kRejected;
+    if (failed && attempts < each) {  // the next one is still to come
+      r.first_scheduled[to] = r.first_token[to] = r.completion[to] = -1;
+      r.generated[to] = 0;
+      r.state[to] = RequestState::kQueued;
+    }
+    out.timed_out += r.state[to] == RequestState::kTimedOut ? 1 : 0;
+    out.rejected += r.state[to] == RequestState::kRejected ? 1 : 0;
+  }
+  const auto n = static_cast<std::size_t>(size);
+  out.requests.arrival.resize(n);
+  for (auto* column : {&r.first_scheduled, &r.first_token, &r.completion}) column->resize(n);
+  for (auto* column : {&r.generated, &r.preemptions, &r.cached_tokens}) column->resize(n);
+  r.state.resize(n);
+  return out;
+}
+
+Mismatch CompareReport(const ReferenceOutput& by_attempt, const EngineRun& run) {
+  const ReferenceOutput expected = ByRequest(by_attempt);
   const RequestTable& requests = expected.requests;
   Comparer comparer("report");
   const Report& report = run.report;
@@ -299,8 +347,9 @@ RandomCase Shrink(RandomCase random_case) {
   const auto differs = [](const RandomCase& part) {
     return FirstMismatch(part, RunReference(part)).has_value();
   };
-  for (std::int64_t count = random_case.requests.size() / 2; count >= 1;) {
-    const std::int64_t size = random_case.requests.size();
+  for (std::int64_t count = static_cast<std::int64_t>(random_case.requests.requests()) / 2;
+       count >= 1;) {
+    const std::int64_t size = static_cast<std::int64_t>(random_case.requests.requests());
     bool smaller = false;
     for (std::int64_t first = 0; first < size && !smaller; first += count) {
       // Without the requests [first, first + count).
@@ -310,7 +359,7 @@ RandomCase Shrink(RandomCase random_case) {
       smaller = true;
     }
     if (!smaller) count /= 2;
-    count = std::min(count, random_case.requests.size() / 2);
+    count = std::min(count, static_cast<std::int64_t>(random_case.requests.requests()) / 2);
   }
   return random_case;
 }
@@ -375,6 +424,10 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.loop_starts += more.loop_starts;
   rules.loop_drops += more.loop_drops;
   rules.loop_timeouts += more.loop_timeouts;
+  rules.retries += more.retries;
+  rules.retries_rejected += more.retries_rejected;
+  rules.last_attempts += more.last_attempts;
+  rules.over_budget += more.over_budget;
   rules.interfered += more.interfered;
   rules.sat_out += more.sat_out;
   rules.overlapping += more.overlapping;

@@ -255,6 +255,37 @@ void MakeScheduling(Dice& dice, RandomCase& random_case) {
   }
 }
 
+// Rows for retries, as many of each request, behind all.
+void SetRetries(RequestTable& requests, const std::vector<TimeNs>& backoff) {
+  const auto size = static_cast<std::size_t>(requests.size());
+  const std::size_t each = backoff.size() / size;
+  if (requests.content.empty()) {
+    for (std::size_t i = 0; i < size; ++i) {
+      requests.content.push_back(static_cast<std::int32_t>(i));
+    }
+    requests.segments.resize(size);
+  }
+  const auto repeat = [&](auto& column) {
+    if (column.empty()) return;
+    for (std::size_t row = 0; row < size * each; ++row) {
+      const auto value = column[row / each];
+      column.push_back(value);
+    }
+  };
+  repeat(requests.prompt_tokens);
+  repeat(requests.output_tokens);
+  repeat(requests.priority);
+  repeat(requests.ttft_deadline);
+  repeat(requests.timeout);
+  repeat(requests.content);
+  repeat(requests.accepted_drafts);
+  repeat(requests.proposed_drafts);
+  repeat(requests.acceptance_length);
+  repeat(requests.lora);
+  requests.arrival.resize(size * (1 + each), -1);
+  requests.backoff = backoff;
+}
+
 // A closed loop: all but the first few sessions wait for a client.
 void MakeLoop(Dice& dice, RandomCase& random_case) {
   RequestTable& requests = random_case.requests;
@@ -434,6 +465,34 @@ RandomCase MakeRandomWindowCase(std::uint64_t seed) {
   return random_case;
 }
 
+RandomCase MakeRandomRetryCase(std::uint64_t seed) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 41);
+  RandomCase random_case = dice.Percent(50) ? MakeRandomDraftCase(seed) : MakeRandomCase(seed);
+  RequestTable& requests = random_case.requests;
+  EngineSpec& engine = random_case.engine;
+  const auto size = static_cast<std::size_t>(requests.size());
+  const TimeNs base = random_case.latency.base;
+  if (!requests.pause.empty()) engine.max_num_queued_reqs = engine.max_num_queued_tokens = {};
+  const bool caps = engine.max_num_queued_reqs || engine.max_num_queued_tokens;
+  if (requests.timeout.empty() && (!caps || dice.Percent(50))) {
+    const std::int64_t patience = dice.Pick({3, 30, 300});
+    for (std::size_t i = 0; i < size; ++i) {
+      requests.timeout.push_back(dice.Percent(80) ? dice.Between(1, patience) * base : kNever);
+    }
+  }
+  const auto each = static_cast<std::size_t>(dice.Pick({1, 1, 2, 3, 6}));
+  const std::int64_t longest = dice.Pick({1, 10, 100});
+  std::vector<TimeNs> backoff;
+  for (std::size_t i = 0; i < size * each; ++i) {
+    backoff.push_back(dice.Percent(20) ? 1 : dice.Between(1, longest) * base);
+  }
+  SetRetries(requests, backoff);
+  if (dice.Percent(30)) {
+    requests.retry_budget = static_cast<double>(dice.Pick({0, 10, 30, 50, 100})) / 100;
+  }
+  return random_case;
+}
+
 std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case) {
   const RandomLatencySpec& spec = random_case.latency;
   if (spec.physics) {
@@ -480,8 +539,11 @@ RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, st
   const auto begin = static_cast<std::size_t>(first);
   auto end = static_cast<std::size_t>(first + count);
   while (end < requests.think.size() && requests.think[end] >= 0) ++end;
+  std::vector<TimeNs> backoff = requests.backoff;
+  const std::size_t size = requests.requests(), each = backoff.size() / size;
   const auto cut = [&](auto& column) {
     if (column.empty()) return;
+    column.resize(size);
     column.erase(column.begin() + static_cast<std::ptrdiff_t>(begin),
                  column.begin() + static_cast<std::ptrdiff_t>(end));
   };
@@ -498,6 +560,11 @@ RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, st
   cut(requests.proposed_drafts);
   cut(requests.acceptance_length);
   cut(requests.lora);
+  requests.backoff.clear();
+  if (backoff.empty()) return part;
+  backoff.erase(backoff.begin() + static_cast<std::ptrdiff_t>(begin * each),
+                backoff.begin() + static_cast<std::ptrdiff_t>(end * each));
+  if (!requests.arrival.empty()) SetRetries(requests, backoff);
   return part;
 }
 
@@ -558,13 +625,16 @@ std::string Describe(const RandomCase& random_case) {
     text += fmt::format("  request {}: arrival {}, prompt {}, output {}", i, requests.arrival[i],
                         requests.prompt_tokens[i], requests.output_tokens[i]);
     const auto add = [&](const char* what, const auto& column) {
-      if (!column.empty()) text += fmt::format(", {} {}", what, column[i]);
+      if (i < column.size()) text += fmt::format(", {} {}", what, column[i]);
     };
     add("think", requests.think);
     add("pause", requests.pause);
     add("priority", requests.priority);
     add("deadline", requests.ttft_deadline);
     add("timeout", requests.timeout);
+    if (requests.IsRetry(i)) {
+      text += fmt::format(", back-off {}", requests.backoff[i - requests.requests()]);
+    }
     add("content", requests.content);
     if (!requests.content.empty()) {
       std::int32_t segment = requests.content[i];

@@ -74,6 +74,8 @@ struct RandomCase {
 RandomCase MakeRandomCase(std::uint64_t seed);
 // The case, or that with drafts, of a model in which some layers have a window; no KV offload.
 RandomCase MakeRandomWindowCase(std::uint64_t seed);
+// The case, or that with drafts, whose clients try again.
+RandomCase MakeRandomRetryCase(std::uint64_t seed);
 
 std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case);
 // Over `latency`, which outlives them.

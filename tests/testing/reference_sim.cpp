@@ -932,7 +932,8 @@ class Driver {
     output_.times.resize(requests_.arrival.size());
     sequences_.resize(requests_.arrival.size());
     for (std::int64_t row = 0; row < requests_.size(); ++row) {
-      if (!Follows(row) && !Waits(row)) Arrive(row);
+      const bool retry = row >= FirstRetry();
+      if (!retry && !Follows(row) && !Waits(row)) Arrive(row);
     }
   }
 
@@ -1015,6 +1016,37 @@ class Driver {
     return row < static_cast<std::int64_t>(requests_.think.size()) &&
            requests_.think[static_cast<std::size_t>(row)] >= 0;
   }
+  // Attempts after the first stand behind all requests, as many of each.
+  std::int64_t FirstRetry() const {
+    return requests_.size() - static_cast<std::int64_t>(requests_.backoff.size());
+  }
+  std::int64_t RetriesOfEach() const {
+    return static_cast<std::int64_t>(requests_.backoff.size()) / FirstRetry();
+  }
+  std::int64_t RequestOf(std::int64_t row) const {
+    return row < FirstRetry() ? row : (row - FirstRetry()) / RetriesOfEach();
+  }
+  // -1: it was the last.
+  std::int64_t NextAttempt(std::int64_t row) const {
+    if (requests_.backoff.empty()) return -1;
+    const std::int64_t request = RequestOf(row);
+    const std::int64_t done = row == request ? 0 : (row - FirstRetry()) % RetriesOfEach() + 1;
+    return done == RetriesOfEach() ? -1 : FirstRetry() + request * RetriesOfEach() + done;
+  }
+  // An attempt was turned away or timed out at that time.
+  void Failed(std::int64_t row, TimeNs when) {
+    const std::int64_t next = NextAttempt(row);
+    if (next < 0) {
+      if (!requests_.backoff.empty()) ++scheduler_.Coverage().last_attempts;
+      return Freed(when);
+    }
+    requests_.arrival[static_cast<std::size_t>(next)] =
+        when + requests_.backoff[static_cast<std::size_t>(next - FirstRetry())];
+    const bool rejected =
+        output_.results.state[static_cast<std::size_t>(row)] == RequestState::kRejected;
+    ++(rejected ? scheduler_.Coverage().retries_rejected : scheduler_.Coverage().retries);
+    Arrive(next);
+  }
   // Closed loop: until a client is free.
   bool Waits(std::int64_t row) const {
     return row < static_cast<std::int64_t>(requests_.pause.size()) &&
@@ -1072,7 +1104,17 @@ class Driver {
     const auto [time, arrival, row] = *arriving_.begin();
     arriving_.erase(arriving_.begin());
     Sequence& sequence = *sequences_[static_cast<std::size_t>(row)];
-    if (sequence.gone) return Freed(sequence.gives_up);
+    if (sequence.gone) return Failed(row, sequence.gives_up);
+    if (!requests_.backoff.empty()) {
+      const bool retry = row >= FirstRetry();
+      const double all = requests_.retry_budget * static_cast<double>(firsts_sent_);
+      if (retry && requests_.retry_budget >= 0 && static_cast<double>(retries_sent_ + 1) > all) {
+        ++scheduler_.Coverage().over_budget;
+        output_.results.state[static_cast<std::size_t>(row)] = RequestState::kRejected;
+        return Freed(arrival);
+      }
+      ++(retry ? retries_sent_ : firsts_sent_);
+    }
     HostTimes times = input_.latency.TakeUpTimes(sequence.prompt);
     if (input_.latency.DelayByLoad()) times = {0, DelayFound(sequence)};
     sequence.enqueue = front_end_.Enter(arrival, times);
@@ -1084,7 +1126,8 @@ class Driver {
     }
     if (sequence.enqueue <= sequence.gives_up) {
       coming_.insert({sequence.enqueue, arrival, row});
-    } else if (!requests_.pause.empty()) {  // its client goes on when it gives up
+    } else if (!requests_.pause.empty() || !requests_.backoff.empty()) {
+      // Its client goes on when it gives up.
       sequence.gone = true;
       arriving_.insert({sequence.gives_up, arrival, row});
     }
@@ -1113,6 +1156,7 @@ class Driver {
   TimeNs NextEvent() {
     // Nothing happens when the last clients give up.
     while (!arriving_.empty() && FirstThatWaits() == requests_.size() &&
+           NextAttempt(arriving_.begin()->row) < 0 &&
            sequences_[static_cast<std::size_t>(arriving_.begin()->row)]->gone) {
       arriving_.erase(arriving_.begin());
     }
@@ -1153,7 +1197,10 @@ class Driver {
       if (sequence->arrival < latest_enqueued_arrival_) ++scheduler_.Coverage().reordered;
       latest_enqueued_arrival_ = std::max(latest_enqueued_arrival_, sequence->arrival);
       output_.results.enqueue[at] = until;
-      if (!on_end && IsRejected(*sequence)) continue;
+      if (!on_end && IsRejected(*sequence)) {
+        Failed(sequence->id, until);
+        continue;
+      }
       joining_.push_back(sequence);
       // What ends with the step is looked at first (S33).
       if (!on_end) output_.results.state[at] = RequestState::kQueued;
@@ -1191,7 +1238,10 @@ class Driver {
     });
     for (Sequence* sequence : joining_) {
       RequestState& state = output_.results.state[static_cast<std::size_t>(sequence->id)];
-      if (state == RequestState::kPending && IsRejected(*sequence)) continue;
+      if (state == RequestState::kPending && IsRejected(*sequence)) {
+        Failed(sequence->id, sequence->enqueue);
+        continue;
+      }
       state = RequestState::kQueued;
       scheduler_.Enqueue(sequence);
     }
@@ -1220,7 +1270,7 @@ class Driver {
       sequence->timed_out = true;
       output_.results.state[static_cast<std::size_t>(sequence->id)] = RequestState::kTimedOut;
       if (!requests_.pause.empty()) ++coverage.loop_timeouts;
-      Freed(now_);
+      Failed(sequence->id, now_);
     }
   }
 
@@ -1584,16 +1634,17 @@ class Driver {
     if (seen > sequence.gives_up) {  // nobody reads it any more
       results.state[at] = RequestState::kTimedOut;
       ++scheduler_.Coverage().timed_out_in_the_last_step;
-      Freed(std::max(end, sequence.gives_up));
+      Failed(sequence.id, std::max(end, sequence.gives_up));
       return true;
     }
     results.completion[at] = seen;
     WriteTimes(sequence, end);
     results.state[at] = RequestState::kCompleted;
     if (sequence.wanted < sequence.asked) ++output_.length_capped;
-    const std::int64_t next = static_cast<std::int64_t>(sequence.id) + 1;
+    const std::int64_t next = RequestOf(sequence.id) + 1;
     if (next < requests_.size() && Follows(next)) {
-      requests_.arrival[at + 1] = seen + requests_.think[at + 1];
+      const auto then = static_cast<std::size_t>(next);
+      requests_.arrival[then] = seen + requests_.think[then];
       ++scheduler_.Coverage().turns;
       Arrive(next);
     } else {
@@ -1675,6 +1726,7 @@ class Driver {
   EngineLoad load_;                    // as the latest step was scheduled
   std::int64_t left_ = 0;  // ended in the queue since it was looked at: they count as waiting
   double preemption_ema_ = 0;
+  std::int64_t firsts_sent_ = 0, retries_sent_ = 0;
   TimeNs now_ = 0;
   bool executing_ = false;  // time passes within a step
   TimeNs latest_enqueued_arrival_ = -1;

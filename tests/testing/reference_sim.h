@@ -110,6 +110,10 @@ struct ReferenceCoverage {
   std::int64_t adapters_without_seat = 0;
   std::int64_t rejected_by_requests = 0;  // by the caps of the queue (S32, S33)
   std::int64_t rejected_by_tokens = 0;
+  std::int64_t retries = 0;           // of attempts that timed out
+  std::int64_t retries_rejected = 0;  // that were turned away
+  std::int64_t last_attempts = 0;     // that failed
+  std::int64_t over_budget = 0;       // retries that were not sent
   std::int64_t window_blocks = 0;
   std::int64_t full_windows = 0;  // a decode that needs a block, and its windows none
   std::int64_t refused_by_windows = 0;

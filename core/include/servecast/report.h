@@ -269,6 +269,17 @@ struct ScalingReport {
   std::vector<Step> steps;
 };
 
+// Clients that try again: attempts are what servers see, requests what clients asked for.
+struct RetryReport {
+  bool on = false;
+  std::int64_t requests = 0, attempts = 0;  // that have arrived
+  double amplification = 1;                 // attempts / requests
+  std::int64_t retried = 0;                 // requests with more than one attempt
+  std::int64_t given_up = 0;                // whose last attempt was turned away or timed out
+  std::int64_t over_budget = 0;             // of them for want of a budget
+  std::int64_t tokens_lost = 0;             // output tokens of attempts that timed out
+};
+
 // What is known of how far step times are off. Calibrated: constants were fitted to such servers;
 // compared: they were measured, and nothing was fitted to them; known bad: measured, and far off.
 enum class EvidenceClass { kCalibrated, kCompared, kUntested, kKnownBad };
@@ -377,6 +388,7 @@ struct Report {
   KvTransferReport kv_transfer;
   std::vector<ReplicaReport> replicas;  // empty where there is one
   ScalingReport scaling;
+  RetryReport retries;
   Saturation saturation;
   BindingConstraint binding;
   MemoryReport memory;

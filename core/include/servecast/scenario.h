@@ -664,6 +664,20 @@ struct ClassSpec {
   friend bool operator==(const ClassSpec&, const ClassSpec&) = default;
 };
 
+// Clients that send a request again when it was turned away or timed out. The back-off before the
+// k-th retry is min(backoff_s * multiplier^(k-1), max_backoff_s), less a share up to `jitter`.
+// Defaults but for `max` are those of OpenAI's Python client.
+struct RetrySpec {
+  std::int64_t max = 0;  // retries of a request; 0: clients do not try again
+  double backoff_s = 0.5, multiplier = 2, max_backoff_s = 8;
+  double jitter = 0.25;
+  // A retry is sent while fewer than this share of the requests so far were; none: always.
+  std::optional<double> budget;
+
+  bool On() const { return max > 0; }
+  friend bool operator==(const RetrySpec&, const RetrySpec&) = default;
+};
+
 struct WorkloadSpec {
   std::string name;
   ArrivalSpec arrivals;
@@ -673,6 +687,7 @@ struct WorkloadSpec {
   SessionSpec sessions;
   AdapterSpec adapters;
   std::vector<ClassSpec> classes;  // none: all requests are alike
+  RetrySpec retries;
   std::int64_t requests = 1000;    // replayed arrivals: all of the trace, `repeat` times, instead
 
   friend bool operator==(const WorkloadSpec&, const WorkloadSpec&) = default;

@@ -44,8 +44,10 @@ class Simulation {
   // What is known so far; final when finished. O(requests).
   Report Snapshot(ReportDetail detail = ReportDetail::kRequests) const;
 
-  // The requests of a report without making one. O(1).
+  // The requests of a report without making one. O(1), or O(attempts) where clients try again.
   RunRecords Records() const;
+  // Likewise by attempt, as steps name them: the same where clients do not try again. O(1).
+  RunRecords Attempts() const;
 
  private:
   struct State;

@@ -23,6 +23,7 @@ enum class Stream : std::uint64_t {
   kProposal = 12,     // by request and by its steps with output
   kAdapter = 13,      // by session
   kHostStall = 14,    // by replica and by twice the interval
+  kBackoff = 16,      // by request and by retry
   kUnderWay = 15,     // by conversation that had begun before the run
 };
 

@@ -178,7 +178,7 @@ Result<Recording> Recording::Create(Scenario scenario, Trace trace, RecordingWin
       Simulation::Create(std::move(scenario), std::move(trace), std::move(hooks));
   if (!made.ok()) return made.issues();
   state->simulation.emplace(std::move(made.value()));
-  state->requests = &state->simulation->Records().requests;
+  state->requests = &state->simulation->Attempts().requests;
   return Recording(std::move(state));
 }
 
@@ -209,7 +209,7 @@ const std::vector<double>& Recording::StepColumn(std::string_view name) const {
 }
 
 void Recording::Choose(std::string_view order, std::int64_t first, std::int64_t count) {
-  const RunRecords run = state_->simulation->Records();
+  const RunRecords run = state_->simulation->Attempts();
   std::vector<std::int32_t>& chosen = state_->chosen;
   chosen.clear();
   for (std::size_t i = 0; i < run.results.state.size(); ++i) {
@@ -241,13 +241,13 @@ void Recording::Choose(std::string_view order, std::int64_t first, std::int64_t 
 std::int64_t Recording::Complete() const { return state_->complete; }
 
 std::vector<double> Recording::RequestColumn(std::string_view name) const {
-  const RunRecords run = state_->simulation->Records();
+  const RunRecords run = state_->simulation->Attempts();
   const RequestResults& results = run.results;
   const auto value = [&](std::size_t i) -> double {
     const auto since = [&](TimeNs time) {
       return time >= 0 ? InMs(time - run.requests.arrival[i]) : kNan;
     };
-    if (name == "request") return static_cast<double>(i);
+    if (name == "request") return run.requests.RequestOf(static_cast<RequestId>(i));
     if (name == "arrival_s") return Seconds(run.requests.arrival[i]);
     if (name == "replica") return results.replica.empty() ? 0 : results.replica[i];
     if (name == "prompt_tokens") return run.requests.prompt_tokens[i];

@@ -71,6 +71,14 @@ constexpr FeatureRow kRows[] = {
     {kClosedLoop, kOfCompat,
      [](S s) { return s.workload.arrivals.process == ArrivalProcess::kClosedLoop; },
      "/workload/arrivals/process", "any other", "in a closed loop"},
+    {kRetries, kRules, [](S s) { return s.workload.retries.On(); }, "/workload/retries/max", "0",
+     "with workload.retries"},
+    {kRetriedCaps, 0,
+     [](S s) {
+       return s.workload.retries.On() &&
+              (s.engine.max_num_queued_reqs || s.engine.max_num_queued_tokens);
+     },
+     "/workload/retries/max", "0", "with caps of the queue"},
     {kOrders, kRules, [](S s) { return s.scheduler.order != "fcfs"; }, "/scheduler/order",
      "\"fcfs\"", "with scheduler.order"},
     {kPriorities, kRules, [](S s) { return s.scheduler.priority != "class"; },
@@ -172,6 +180,9 @@ constexpr FeaturePair kPairs[] = {
     {kTiers, kNoPrefixCache, "they keep what the prefix cache overwrites"},
     {kHostOverlap, kSync,
      "host work for a step can run beside the step before it only if that step is formed so early"},
+    {kRetries, kRoles, "retries between prefill and decode are not modelled"},
+    {kRetries, kKvGroups, "what a retry finds in the cache of such layers is not modelled"},
+    {kRetriedCaps, kLoadRouters, "a replica behind such a router turns nobody away"},
     {kFloat32, kQuantized, ""},
     {kStages, kKvGroups, "groups in several stages are planned, but not scheduled"},
     {kRoles, kKvGroups, "KV in groups between replicas is not modelled"},

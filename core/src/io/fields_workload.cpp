@@ -384,6 +384,39 @@ void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
         &ClassSpec::adapter_theta);
 }
 
+void Describe(FieldVisitor& v, RetrySpec& r, const RetrySpec& base) {
+  Fields<RetrySpec> f(v, r, base);
+  f.Add({.name = "max",
+         .unit = "retries",
+         .min = 0,
+         .max = 20,
+         .help = "how often a client sends a request again that was turned away or timed out; 0: "
+                 "never"},
+        &RetrySpec::max);
+  f.Add({.name = "backoff_s",
+         .unit = "s",
+         .min = 1e-6,
+         .max = 1e5,
+         .help = "time from the end of a failed attempt to the first retry"},
+        &RetrySpec::backoff_s);
+  f.Add(Number("multiplier", "1", 1, 100, "the back-off of each further retry is so much longer"),
+        &RetrySpec::multiplier);
+  f.Add({.name = "max_backoff_s", .unit = "s", .min = 1e-6, .max = 1e5, .help = "longest back-off"},
+        &RetrySpec::max_backoff_s);
+  f.Add(Number("jitter", "1", 0, 1,
+               "share of a back-off that is cut at random: it is drawn evenly between 1 - jitter "
+               "and 1 times its length"),
+        &RetrySpec::jitter);
+  f.Add(
+      {.name = "budget",
+       .unit = "1",
+       .min = 0,
+       .max = 20,
+       .help = "a client gives up instead of a retry that would make retries more than this share "
+               "of all requests so far; default: none"},
+      &RetrySpec::budget);
+}
+
 }  // namespace
 
 void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
@@ -408,6 +441,8 @@ void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
       [](FieldVisitor& inner, ClassSpec& c, const ClassSpec& b) { Describe(inner, c, b); });
   v.List({.name = "classes", .min = 0, .max = 100, .help = "kinds of clients", .nullable = true},
          classes);
+  v.Object({.name = "retries", .nullable = true},
+           [&](FieldVisitor& inner) { Describe(inner, w.retries, base.retries); });
   f.Add({.name = "requests",
          .unit = "requests",
          .min = 1,

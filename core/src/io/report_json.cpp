@@ -484,6 +484,19 @@ void WriteScaling(const Report& r, JsonWriter& out, Members& put) {
   });
 }
 
+void WriteRetries(const Report& r, Members& put) {
+  const RetryReport& t = r.retries;
+  if (!t.on) return;
+  put.Object("retries", [&] {
+    put("attempts", t.attempts);
+    put("amplification", t.amplification);
+    put("retried", t.retried);
+    put("given_up", t.given_up);
+    put("over_budget", t.over_budget);
+    put("tokens_lost", t.tokens_lost);
+  });
+}
+
 std::optional<double> Rate(std::int64_t hits, std::int64_t queries) {
   if (queries == 0) return std::nullopt;
   return static_cast<double>(hits) / static_cast<double>(queries);
@@ -661,6 +674,7 @@ void WriteFigures(const Report& r, Scope scope, JsonWriter& out, Members& put) {
   WritePools(r, scope, out, put);
   if (scope.run) WriteReplicas(r, out, put);
   if (scope.run) WriteScaling(r, out, put);
+  if (scope.run) WriteRetries(r, put);
 }
 
 }  // namespace

@@ -19,7 +19,8 @@ const std::vector<Column>& Columns() {
       {"tpot_ms", "ms", "request", "(E2E - TTFT) / (output tokens - 1); none for a single token"},
       {"e2e_ms", "ms", "request", "time from arrival to its last token"},
       {"host_ms", "ms", "request",
-       "part of E2E: delay before the queue, and of output tokens on the way to the client"},
+       "part of E2E: delay before the queue, and of output tokens on the way to the client; with "
+       "retries also all attempts before the last"},
       {"queue_ms", "ms", "request", "part of E2E: wait in the queue until its first step"},
       {"prefill_ms", "ms", "request",
        "part of E2E: steps until its prompt is computed, or computed again after a preemption"},
@@ -38,6 +39,9 @@ const std::vector<Column>& Columns() {
       {"transfer_start_s", "s", "request", "when the transfer of its KV blocks began"},
       {"deadline_missed", "", "request",
        "1: its first token came, or can only come, after its class's deadline; none without one"},
+      {"attempts", "", "request",
+       "how often its client sent it: 1, and one more for each retry; figures of a request are of "
+       "its last attempt, times from its first one on"},
       {"preemptions", "", "request",
        "how often it was preempted: lost its KV blocks and was computed again"},
       {"state", "", "request",

@@ -114,6 +114,10 @@ void FillRequestColumns(const RunView& run, Report& report) {
     const std::optional<bool> missed = run.DeadlineMissed(i);
     return missed ? static_cast<double>(*missed) : kNan;
   });
+  fill("attempts", [&](std::size_t i) {
+    if (run.attempts != nullptr) return (*run.attempts)[i];
+    return run.Arrived(i) ? 1 : 0;
+  });
   fill("preemptions", [&](std::size_t i) { return results.preemptions[i]; });
   fill("state", [&](std::size_t i) { return static_cast<double>(results.state[i]); });
   fill("finish_reason", [&](std::size_t i) {

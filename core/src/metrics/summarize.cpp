@@ -88,6 +88,7 @@ class Summary {
     r.output_tokens = run_.recorder.output_tokens();
     r.steps = run_.recorder.steps();
     r.simulated_s = Seconds(run_.end);
+    r.retries = run_.retries;
     r.finished = run_.finished;
   }
 

@@ -43,6 +43,8 @@ struct RunView {
   std::vector<PoolRun> pools;  // one at least
   ScalingReport scaling = {};  // but for GPUs and cost
   std::vector<ReplicaReport> replicas = {};
+  RetryReport retries = {};
+  const std::vector<std::int32_t>* attempts = nullptr;  // by request; nullptr: one each
 
   static constexpr std::size_t kNoClass = SIZE_MAX;
 

@@ -38,7 +38,8 @@ void SplitTimes(const RunView& run, Report& whole) {
     for (std::size_t p = 0; p < later.size(); ++p) later[p] += static_cast<double>(of_later[p]);
   }
   if (report.n == 0) return;
-  if (report.n == whole.arrived && whole.finished && whole.simulated_s > 0) {
+  // Failed attempts were in the system, too.
+  if (report.n == whole.arrived && !run.retries.on && whole.finished && whole.simulated_s > 0) {
     double in_system = 0;  // all but the host's
     for (std::size_t p = 1; p < sums.size(); ++p) in_system += sums[p];
     whole.rate_times_time = in_system / (whole.simulated_s * 1e9);

@@ -151,7 +151,7 @@ bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) 
 
 bool NeedsWholeEngine(const Scenario& s) {
   const bool automatic = s.latency.backend == "auto";
-  return s.calibration.On() || HasCluster(s) || HasLayerKinds(s.model) ||
+  return s.calibration.On() || s.workload.retries.On() || HasCluster(s) || HasLayerKinds(s.model) ||
          NeedsWholeEngine(s.engine, s.scheduler) ||
          (!automatic && FindLatencyModel(s.latency.backend).make == nullptr) ||
          std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {

@@ -25,7 +25,7 @@ const SchedulerEntry kEntry = {
     .name = "vllm",
     .help = "vLLM V1: one token budget for prefill and decode, recompute preemption",
     .has = {kDrafts, kAdapters, kQueueCaps, kStages, kMoreStagesThanSeats, kRoles, kTiers,
-            kTimeouts, kOrders, kPriorities, kVictims, kLongPrefills, kReserve, kGarbage,
+            kTimeouts, kRetries, kOrders, kPriorities, kVictims, kLongPrefills, kReserve, kGarbage,
             kHostOverlap, kWholePrompts, kBlis, kPreemptionMean, kKvGroups},
     .lacks = kVllmLacks,
     .make = nullptr,

@@ -19,7 +19,7 @@ Clients::Clients(RequestTable& requests, const LatencyModel& latency, std::int64
       max_model_len_(max_model_len),
       results_(results),
       front_end_(servers) {
-  const bool all_known = requests.think.empty() && requests.pause.empty();
+  const bool all_known = requests.think.empty() && !InLoop();
   if (!all_known || latency.DelayByLoad()) taken_up_.assign(requests.arrival.size(), kOnItsWay);
   SendAll();
 }
@@ -73,10 +73,16 @@ bool Clients::TakesUp(RequestId request, HostTimes times) {
 bool Clients::SendUnder(RequestId request, const EngineLoad& load) {
   const auto r = static_cast<std::size_t>(request);
   if (taken_up_[r] == kGivesUp) {
-    Free(OverUnserved(request));
+    Failed(request, OverUnserved(request));
     return true;
   }
   taken_up_[r] = kTakenUp;
+  if (!requests_.backoff.empty() && !Sends(request)) {
+    results_.enqueue[r] = -1;
+    results_.state[r] = RequestState::kRejected;
+    Free(requests_.arrival[r]);
+    return true;
+  }
   const std::int64_t prompt = requests_.prompt_tokens[r];
   if (latency_.DelayByLoad()) {
     // What is known of the load at an arrival may come after what happens later, so whoever gives
@@ -107,7 +113,7 @@ RequestId Clients::TakeNext() {
 void Clients::Answered(RequestId request) {
   const TimeNs completion = results_.completion[static_cast<std::size_t>(request)];
   if (!HasNextTurn(request)) return Free(completion);
-  const RequestId next = request + 1;
+  const RequestId next = requests_.RequestOf(request) + 1;
   const auto n = static_cast<std::size_t>(next);
   requests_.arrival[n] =
       static_cast<TimeNs>(std::min(WideInt{completion} + requests_.think[n], WideInt{kClockEnd}));
@@ -116,7 +122,27 @@ void Clients::Answered(RequestId request) {
 }
 
 void Clients::GaveUp(RequestId request, TimeNs heard) {
-  if (InLoop()) Free(std::max(heard, OverUnserved(request)));
+  if (InLoop()) Failed(request, std::max(heard, OverUnserved(request)));
+}
+
+// False of a retry that is beyond the budget. In order of arrivals.
+bool Clients::Sends(RequestId request) {
+  const bool retry = requests_.IsRetry(static_cast<std::size_t>(request));
+  const double budget = requests_.retry_budget;
+  if (retry && budget >= 0 && Real(retries_ + 1) > budget * Real(firsts_)) return false;
+  ++(retry ? retries_ : firsts_);
+  return true;
+}
+
+// An attempt is over at that time: its client tries again, or gives the request up.
+void Clients::Failed(RequestId request, TimeNs time) {
+  const RequestId next = requests_.NextAttempt(request);
+  if (next == kNoRequest) return Free(time);
+  const auto n = static_cast<std::size_t>(next);
+  const TimeNs backoff = requests_.backoff[n - requests_.requests()];
+  requests_.arrival[n] = static_cast<TimeNs>(std::min(WideInt{time} + backoff, WideInt{kClockEnd}));
+  Send(next);
+  front_.Push(WhenOf(next));
 }
 
 // When the client of a request that is dropped or times out goes on.
@@ -152,7 +178,7 @@ TimeNs Clients::LastArrival() const {
 void Clients::MarkArrivals(TimeNs end, bool over) {
   for (std::size_t i = 0; i < requests_.arrival.size(); ++i) {
     RequestState& state = results_.state[i];
-    if (requests_.arrival[i] < 0) continue;
+    if (requests_.arrival[i] < 0 || state == RequestState::kRejected) continue;
     if (requests_.prompt_tokens[i] >= max_model_len_) {
       state = requests_.arrival[i] <= end ? RequestState::kDropped : RequestState::kPending;
     } else if (results_.enqueue[i] < 0) {

@@ -62,7 +62,7 @@ class Clients {
     return !requests_.timeout.empty() && requests_.timeout[r] < time - requests_.arrival[r];
   }
   bool HasNextTurn(RequestId request) const {
-    const std::size_t next = static_cast<std::size_t>(request) + 1;
+    const std::size_t next = static_cast<std::size_t>(requests_.RequestOf(request)) + 1;
     return next < requests_.think.size() && requests_.think[next] >= 0;
   }
   // The request is complete: its client sends the next one, if there is one, after thinking.
@@ -70,8 +70,12 @@ class Clients {
   // It timed out, which the engine learns at `heard`, between steps: in a closed loop its client
   // goes on from there.
   void GaveUp(RequestId request, TimeNs heard);
+  // It was turned away at that time.
+  void TurnedAway(RequestId request, TimeNs time) {
+    if (InLoop()) Failed(request, time);
+  }
   // Answers and time-outs may bring requests at that very moment.
-  bool InLoop() const { return !requests_.pause.empty(); }
+  bool InLoop() const { return !requests_.pause.empty() || !requests_.backoff.empty(); }
 
   // The last arrival so far, dropped ones included; 0 without any.
   TimeNs LastArrival() const;
@@ -113,7 +117,7 @@ class Clients {
   };
 
   bool ComesByItself(std::size_t r) const {
-    return (requests_.think.empty() || requests_.think[r] < 0) &&
+    return !requests_.IsRetry(r) && (requests_.think.empty() || requests_.think[r] < 0) &&
            (requests_.pause.empty() || requests_.pause[r] < 0);
   }
   TimeNs EnqueueOf(RequestId request) const {
@@ -135,6 +139,8 @@ class Clients {
   bool SendUnder(RequestId request, const EngineLoad& load);
   bool TakesUp(RequestId request, HostTimes times);
   TimeNs OverUnserved(RequestId request) const;
+  void Failed(RequestId request, TimeNs time);
+  bool Sends(RequestId request);
   void Free(TimeNs time);
 
   RequestTable& requests_;
@@ -146,7 +152,8 @@ class Clients {
   std::size_t arrived_ = 0;       // of order_
   Heap front_;                    // others that arrive, and clients that give up before the queue
   Heap queue_;                    // taken up, on their way to the queue
-  std::size_t waiting_ = 0;       // closed loop: before it, no row waits for a client
+  std::int64_t firsts_ = 0, retries_ = 0;  // attempts sent, where clients try again
+  std::size_t waiting_ = 0;                // closed loop: before it, no row waits for a client
   // By request; of one on its way the enqueue time stands for the arrival. Empty: all were taken
   // up, as all arrivals were known.
   std::vector<Way> taken_up_;

@@ -17,7 +17,7 @@ namespace servecast {
 enum class Feature : std::uint8_t {
   // Of how requests are served: of schedulers and compat modes.
   kDrafts, kAdapters, kQueueCaps, kStages, kMoreStagesThanSeats, kRoles, kReplicas, kTiers, kDisk,
-  kTimeouts, kOrders, kPriorities, kClosedLoop, kHostOverlap, kScaling,
+  kTimeouts, kOrders, kPriorities, kClosedLoop, kHostOverlap, kScaling, kRetries,
   kVictims, kVictimByPriority,        // preemption other than auto; by priority
   kLongPrefills, kReserve, kGarbage,  // long_prefill_token_threshold, admission_reserve, gc_pass_us
   kWholePrompts,                      // chunked prefill is off
@@ -31,7 +31,7 @@ enum class Feature : std::uint8_t {
   kPowerLimit,  // hardware.power_limit_w
   kKvGroups,  // layers that keep KV in several groups: of schedulers and compat modes
   // Every entry has them; only pairs of features ask.
-  kAsync, kSync, kCapturedGraphs, kNgram, kExperts, kDense, kNoPrefixCache,
+  kAsync, kSync, kCapturedGraphs, kNgram, kRetriedCaps, kExperts, kDense, kNoPrefixCache,
 };
 // clang-format on
 

@@ -79,6 +79,9 @@ class Inbox {
     if (routed_) Left(request, heard + 1);
   }
 
+  // It was turned away at that time. Requires: retries only where no router is before the replica.
+  void TurnedAway(RequestId request, TimeNs time) { clients_.TurnedAway(request, time); }
+
   // What a replica tells others that share the work on a request; the cluster passes it on.
   struct HandOverEvent {
     enum class Kind : std::uint8_t {

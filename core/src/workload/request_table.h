@@ -69,7 +69,31 @@ struct RequestTable {
   std::vector<std::int32_t> content;
   std::vector<ContentSegment> segments;
 
+  // Optional, attempts of clients that try again: behind all requests, in their order, the retries
+  // of each, as many of every request. Each has the time from the end of the attempt before it
+  // that failed (turned away or timed out) to its arrival, which is -1 until then. `think` and
+  // `pause` have no rows for them.
+  std::vector<TimeNs> backoff;
+  // Retries that are sent are at most this share of the requests that were; below 0: any number.
+  double retry_budget = -1;
+
   std::int64_t size() const { return static_cast<std::int64_t>(arrival.size()); }
+
+  // Rows that are no retries.
+  std::size_t requests() const { return arrival.size() - backoff.size(); }
+  bool IsRetry(std::size_t row) const { return row >= requests(); }
+  // The row of the request that an attempt is of.
+  RequestId RequestOf(RequestId row) const {
+    const auto r = static_cast<std::size_t>(row), n = requests();
+    return r < n ? row : static_cast<RequestId>((r - n) / (backoff.size() / n));
+  }
+  // The attempt after this one; kNoRequest: it is the last.
+  RequestId NextAttempt(RequestId row) const {
+    if (backoff.empty()) return kNoRequest;
+    const auto r = static_cast<std::size_t>(row), n = requests(), each = backoff.size() / n;
+    if (r < n) return static_cast<RequestId>(n + r * each);
+    return (r - n + 1) % each == 0 ? kNoRequest : row + 1;
+  }
 };
 
 // Where the time of a completed request went. Each part is defined here once; docs/model.md says

@@ -28,7 +28,7 @@ Cluster::Cluster(const Input& input)
       above_tokens_(input.disaggregation.above_tokens),
       roles_(HaveRoles(pools_)),
       by_vidur_(!roles_ && any().engine.compat == Compat::kVidur && !input.router->ignores_load),
-      coupled_(roles_ || !any().requests.think.empty() || !any().requests.pause.empty()),
+      coupled_(roles_ || !any().requests.think.empty() || input.clients.InLoop()),
       independent_(!coupled_ && input.scaling == nullptr && input.router->ignores_load),
       lags_(!coupled_ && input.scaling == nullptr && !input.router->reads_engines && !by_vidur_),
       active_(static_cast<std::int32_t>(nodes_.size())),

@@ -56,6 +56,16 @@ std::vector<std::int32_t> SessionsOf(const RequestTable& requests) {
     const auto row = static_cast<std::int32_t>(r);
     sessions.push_back(requests.think[r] >= 0 ? sessions.back() : row);
   }
+  const bool each_its_own = sessions.empty();
+  for (std::size_t r = requests.requests(); r < requests.arrival.size(); ++r) {
+    if (each_its_own && r == requests.requests()) {
+      for (std::size_t first = 0; first < r; ++first) {
+        sessions.push_back(static_cast<std::int32_t>(first));
+      }
+    }
+    const RequestId request = requests.RequestOf(static_cast<RequestId>(r));
+    sessions.push_back(sessions[static_cast<std::size_t>(request)]);
+  }
   return sessions;
 }
 

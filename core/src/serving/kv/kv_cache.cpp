@@ -176,7 +176,9 @@ void KvCache::Release(Holding& holding, RequestId request, std::int64_t held,
     const SegmentId own = SegmentOf(request);
     const std::int64_t count = full - holding.blocks;
     const bool shared = !shared_.empty() && shared_[static_cast<std::size_t>(own)];
-    if (findable || shared || tiered()) {  // in a tier, too, it is a block of its own segment
+    // The retry of a request asks for what the attempt before it stored.
+    if (findable || shared || tiered() ||
+        !requests_.backoff.empty()) {  // in a tier, too, it is a block of its own segment
       LinkFree(NewPart(own, holding.blocks, count, kNone), kNone);
     } else {
       PushFree(kNameless, count, false);

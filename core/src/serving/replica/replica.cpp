@@ -164,7 +164,15 @@ TimeNs Replica::NextEvent() const {
 }
 
 void Replica::Deliver() {
-  for (TimeNs time = in_.inbox.NextEnqueue(); time <= now_; time = in_.inbox.NextEnqueue()) {
+  DeliverUpTo(now_);
+  early_ = 0;
+  if (left_queue_ == 0) return;
+  left_queue_ = 0;
+  QueueChanged();
+}
+
+void Replica::DeliverUpTo(TimeNs last) {
+  for (TimeNs time = in_.inbox.NextEnqueue(); time <= last; time = in_.inbox.NextEnqueue()) {
     const RequestId request = in_.inbox.TakeNext();
     const auto r = static_cast<std::size_t>(request);
     load_.waiting = queued() + left_queue_;
@@ -176,6 +184,7 @@ void Replica::Deliver() {
     if (caps_ && !caps_->Takes(request, time)) {
       in_.results.state[r] = RequestState::kRejected;
       ++ended_.rejected;
+      in_.inbox.TurnedAway(request, time);
       continue;
     }
     in_.results.state[r] = RequestState::kQueued;
@@ -184,9 +193,6 @@ void Replica::Deliver() {
     in_.recorder.Waiting(time, queued() + left_queue_);
     in_.recorder.Came(time);
   }
-  if (left_queue_ == 0) return;
-  left_queue_ = 0;
-  QueueChanged();
 }
 
 // Clients that gave up by now; between two steps, as an engine hears of it. True when one may have
@@ -334,6 +340,12 @@ void Replica::CountPadding() {
 // The oldest step is done: its tokens reach their clients, what is finished leaves.
 void Replica::Apply() {
   Step& step = Oldest();
+  // Who is turned away may try again before the step ends.
+  if (caps_ && in_.inbox.InLoop()) {
+    const std::int64_t before = queued();
+    DeliverUpTo(step.end - 1);
+    early_ += queued() - before;
+  }
   in_.inbox.TakeUpAllBefore(step.end);
   now_ = std::max(now_, step.end);
   const std::int64_t tokens = hides_tokens() ? 0 : step.sampled;
@@ -441,7 +453,7 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
   while (ran < most && now_ < stop && StartTime() < in_.horizon) {
     if (next_enqueue <= now_) {
       in_.inbox.TakeUpBefore(now_);
-      if (in_.inbox.NextEnqueue() <= now_ && !run.closed) break;
+      if ((in_.inbox.NextEnqueue() <= now_ || early_ > 0) && !run.closed) break;
       Deliver();
       next_enqueue = in_.inbox.NextEnqueue();
       stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
@@ -587,7 +599,7 @@ void Replica::ObserveStep(Step& step) {
   record.free_after_step = kv_.free();
   scheduler_->ObserveAfter(record);
   record.running_after_step = running();
-  record.waiting_after_step = queued();
+  record.waiting_after_step = queued() - early_;
   in_.observer->OnStep(record);
 }
 

@@ -226,6 +226,7 @@ class Replica final : public Engine {
   void PassTo(TimeNs time);
   TimeNs NextEvent() const;
   void Deliver();
+  void DeliverUpTo(TimeNs last);
   bool GiveUp();
   std::int64_t RunDecodes(const DecodeRun& run, std::int64_t max_steps);
   inline void RunStep(const DecodeRun& run, std::int64_t before, const StepLevels& levels,
@@ -277,6 +278,7 @@ class Replica final : public Engine {
   std::int64_t expected_ = 0;
   // Left the queue by ending in it, at now_: recorded once those that came before now_ are.
   std::int64_t left_queue_ = 0;
+  std::int64_t early_ = 0;  // delivered before the outputs of the steps that end at now_
   struct Ended {
     std::int64_t completed = 0, timed_out = 0, rejected = 0, length_capped = 0;
   };

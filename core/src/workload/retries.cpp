@@ -1,0 +1,186 @@
+#include "workload/retries.h"
+
+#include <algorithm>
+#include <cmath>
+#include <utility>
+
+#include "base/random.h"
+#include "base/text.h"
+
+namespace servecast {
+namespace {
+
+TimeNs BackoffOf(const RetrySpec& spec, std::int64_t seed, std::size_t request,
+                 std::int64_t retry) {
+  double seconds = spec.backoff_s;
+  for (std::int64_t k = 0; k < retry && seconds < spec.max_backoff_s; ++k) {
+    seconds *= spec.multiplier;
+  }
+  seconds = std::min(seconds, spec.max_backoff_s);
+  const double u = Uniform(seed, Stream::kBackoff, static_cast<std::int64_t>(request), retry);
+  return std::max<TimeNs>(
+      1, static_cast<TimeNs>(std::nearbyint(seconds * (1 - spec.jitter * u) * 1e9)));
+}
+
+// For each retry what its request has; `column` is optional.
+template <class T>
+void Repeat(std::vector<T>& column, std::size_t requests, std::size_t each) {
+  if (column.empty()) return;
+  column.reserve(requests * (1 + each));
+  for (std::size_t i = 0; i < requests; ++i) {
+    const T value = column[i];
+    column.insert(column.end(), each, value);
+  }
+}
+
+// Every optional column by row has one value a request again, that of `last`.
+template <class T>
+void Pick(std::vector<T>& column, const std::vector<std::size_t>& last) {
+  if (column.empty()) return;
+  for (std::size_t i = 0; i < last.size(); ++i) column[i] = column[last[i]];
+  column.resize(last.size());
+}
+
+void PickAll(RequestResults& r, const std::vector<std::size_t>& last) {
+  for (auto* column :
+       {&r.enqueue, &r.first_scheduled, &r.first_token, &r.completion, &r.interference, &r.late}) {
+    Pick(*column, last);
+  }
+  for (auto* column : {&r.generated, &r.preemptions, &r.cached_tokens, &r.replica}) {
+    Pick(*column, last);
+  }
+  Pick(r.state, last);
+  Pick(r.setbacks, last);
+}
+
+// What became of a request's attempts by `end`.
+struct Attempts {
+  std::size_t last = 0;  // row of the last one that has arrived; without any its first
+  std::int32_t arrived = 0;
+  bool failed = false;       // the last one did, and
+  bool waits = false;        // another one is to come, or
+  bool over_budget = false;  // is not sent for want of a budget
+};
+
+Attempts AttemptsOf(const RequestTable& table, const RequestResults& results, TimeNs end,
+                    std::size_t request) {
+  const auto arrived = [&](std::size_t row) {
+    return table.arrival[row] >= 0 && table.arrival[row] <= end;
+  };
+  const auto not_sent = [&](std::size_t row) {
+    return results.state[row] == RequestState::kRejected && results.enqueue[row] < 0;
+  };
+  Attempts a{request, arrived(request) ? 1 : 0};
+  RequestId next = table.NextAttempt(static_cast<RequestId>(request));
+  while (next != kNoRequest && arrived(static_cast<std::size_t>(next)) &&
+         !not_sent(static_cast<std::size_t>(next))) {
+    a.last = static_cast<std::size_t>(next);
+    ++a.arrived;
+    next = table.NextAttempt(next);
+  }
+  const RequestState state = results.state[a.last];
+  a.failed = state == RequestState::kTimedOut || state == RequestState::kRejected;
+  a.over_budget = a.failed && next != kNoRequest && not_sent(static_cast<std::size_t>(next));
+  a.waits = a.failed && next != kNoRequest && !a.over_budget;
+  return a;
+}
+
+void Count(const Attempts& a, RetryReport& report) {
+  report.requests += a.arrived > 0 ? 1 : 0;
+  report.attempts += a.arrived;
+  report.retried += a.arrived > 1 ? 1 : 0;
+  report.given_up += a.failed && !a.waits ? 1 : 0;
+  report.over_budget += a.over_budget ? 1 : 0;
+}
+
+// The requests alone, with what reports look at.
+RequestTable FirstAttempts(const RequestTable& table) {
+  RequestTable t = table;
+  const std::size_t n = table.requests();
+  t.backoff.clear();
+  t.content.clear();
+  t.segments.clear();
+  t.accepted_drafts.clear();
+  t.proposed_drafts.clear();
+  const auto cut = [n](auto& column) {
+    if (!column.empty()) column.resize(n);
+  };
+  for (auto* column : {&t.arrival, &t.ttft_deadline, &t.timeout}) cut(*column);
+  for (auto* column :
+       {&t.prompt_tokens, &t.output_tokens, &t.priority, &t.max_new_tokens, &t.lora}) {
+    cut(*column);
+  }
+  cut(t.of_class);
+  cut(t.acceptance_length);
+  return t;
+}
+
+// Between two attempts: as one that has just come.
+void Waits(RequestResults& r, std::size_t i) {
+  r.enqueue[i] = r.first_scheduled[i] = r.first_token[i] = r.completion[i] = -1;
+  r.generated[i] = 0;
+  r.state[i] = RequestState::kQueued;
+}
+
+}  // namespace
+
+Result<RequestTable> WithRetries(const Scenario& scenario, RequestTable table) {
+  const RetrySpec& spec = scenario.workload.retries;
+  const std::size_t n = table.arrival.size();
+  if (!spec.On() || !table.backoff.empty() || n == 0) return table;
+  const auto each = static_cast<std::size_t>(spec.max);
+  if (static_cast<double>(n) * static_cast<double>(1 + spec.max) >
+      static_cast<double>(kMaxRequests)) {
+    return Issue{
+        "/workload/retries/max",
+        Format("found {}, allowed up to {} with {} requests: a run holds {} attempts", spec.max,
+               kMaxRequests / static_cast<std::int64_t>(n) - 1, n, kMaxRequests)};
+  }
+  table.backoff.reserve(n * each);
+  for (std::size_t i = 0; i < n; ++i) {
+    for (std::int64_t k = 0; k < spec.max; ++k) {
+      table.backoff.push_back(BackoffOf(spec, scenario.seed, i, k));
+    }
+  }
+  if (table.content.empty()) {
+    for (std::size_t i = 0; i < n; ++i) table.content.push_back(static_cast<std::int32_t>(i));
+    table.segments.resize(n);
+  }
+  for (auto* column : {&table.prompt_tokens, &table.output_tokens, &table.priority,
+                       &table.max_new_tokens, &table.lora, &table.content}) {
+    Repeat(*column, n, each);
+  }
+  Repeat(table.ttft_deadline, n, each);
+  Repeat(table.timeout, n, each);
+  Repeat(table.of_class, n, each);
+  Repeat(table.accepted_drafts, n, each);
+  Repeat(table.proposed_drafts, n, each);
+  Repeat(table.acceptance_length, n, each);
+  table.arrival.resize(n * (1 + each), -1);
+  table.retry_budget = spec.budget.value_or(-1);
+  return table;
+}
+
+RequestsOfAttempts FoldAttempts(const RequestTable& table, const RequestResults& results,
+                                TimeNs end, std::int64_t output_tokens) {
+  RequestsOfAttempts out{FirstAttempts(table), results, {}, {}};
+  RetryReport& report = out.report;
+  report.on = true;
+  std::vector<std::size_t> last, waiting;
+  std::int64_t answered = 0;
+  for (std::size_t i = 0; i < table.requests(); ++i) {
+    const Attempts a = AttemptsOf(table, results, end, i);
+    Count(a, report);
+    last.push_back(a.last);
+    out.attempts.push_back(a.arrived);
+    if (a.waits) waiting.push_back(i);
+    if (!a.failed) answered += results.generated[a.last];
+  }
+  if (report.requests > 0) report.amplification = Real(report.attempts) / Real(report.requests);
+  report.tokens_lost = output_tokens - answered;
+  PickAll(out.results, last);
+  for (const std::size_t i : waiting) Waits(out.results, i);
+  return out;
+}
+
+}  // namespace servecast
