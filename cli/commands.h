@@ -11,6 +11,7 @@ namespace servecast {
 int RunCommand(const std::vector<std::string>& words);
 int CompareCommand(const std::vector<std::string>& words);
 int AdviseCommand(const std::vector<std::string>& words);
+int DiagnoseCommand(const std::vector<std::string>& words);
 int ExplainCommand(const std::vector<std::string>& words);
 int PlanCommand(const std::vector<std::string>& words);
 int SearchCommand(const std::vector<std::string>& words);  // behind "plan search"

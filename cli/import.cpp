@@ -3,17 +3,12 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <filesystem>
 #include <string>
-#include <system_error>
 #include <vector>
 
-#include "arguments.h"
-#include "base/printable.h"
 #include "commands.h"
 #include "host/files.h"
-#include "servecast/scenario.h"
+#include "import_texts.h"
 
 namespace servecast {
 namespace {
@@ -50,88 +45,17 @@ constexpr const char* kImportHelp =
     "answer,\n"
     "a model or a GPU that the texts name and that is no preset.\n";
 
-constexpr std::size_t kMostBytes = std::size_t{16} << 20;
-
-// "vllm serve MODEL" is a text; "my file.txt" is one only where no file has that name.
-bool IsText(const std::string& argument) {
-  std::error_code unknown;
-  return argument.find_first_of(" \t\n") != std::string::npos &&
-         !std::filesystem::exists(argument, unknown);
-}
-
-void PrintNotes(const Imported& imported) {
-  std::string text;
-  for (const std::string& warning : imported.warnings) text += "warning  " + warning + "\n";
-  for (const std::string& kind : imported.kinds) text += "found    " + kind + "\n";
-  for (const ImportNote& note : imported.taken) {
-    text += fmt::format("took     {}   ({})\n", note.what, note.why);
-  }
-  for (const ImportNote& note : imported.ignored) {
-    text += fmt::format("left out {}: {}\n", note.what, note.why);
-  }
-  for (const std::string& remark : imported.remarks) text += "note     " + remark + "\n";
-  for (const Issue& issue : imported.issues) {
-    text += fmt::format("wrong    {}: {}\n", issue.path, issue.message);
-  }
-  // A line each, whatever a file's words are.
-  std::size_t begin = 0;
-  while (begin < text.size()) {
-    const std::size_t end = text.find('\n', begin);
-    fmt::print(stderr, "{}\n", Printable(text.substr(begin, end - begin)));
-    begin = end + 1;
-  }
-}
-
 }  // namespace
 
 int ImportCommand(const std::vector<std::string>& arguments) {
-  std::vector<std::string> files;
-  std::string scenario = "llama-3.1-8b-h100-chat";
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string& arg = arguments[i];
-    if (arg == "--help" || arg == "-h") {
-      fmt::print("{}", kImportHelp);
-      return 0;
-    }
-    if (arg == "--scenario") {
-      if (i + 1 == arguments.size() || arguments[i + 1].empty()) {
-        return Usage(arg + " needs a value", "import");
-      }
-      scenario = arguments[++i];
-    } else if (arg.size() > 1 && arg[0] == '-') {
-      return Usage("unknown option " + arg, "import");
-    } else {
-      files.push_back(arg);
-    }
-  }
-  if (files.empty()) return Usage("no file and no text given", "import");
-  const Result<std::string> base = ScenarioText(scenario);
-  if (!base.ok()) return PrintIssues(base.issues());
-  if (const Result<Scenario> read = ParseScenario(base.value()); !read.ok()) {
-    return PrintIssues(Labelled(ScenarioPreset(scenario) ? "" : scenario, read.issues()));
-  }
-  std::vector<std::string> texts;
-  Issues issues;
-  std::vector<std::string> names;
-  for (const std::string& file : files) {
-    const bool is_text = IsText(file);
-    Result<std::string> text = is_text ? Result<std::string>(file) : ReadFile(file, kMostBytes);
-    if (!text.ok()) issues.insert(issues.end(), text.issues().begin(), text.issues().end());
-    texts.push_back(text.ok() ? std::move(text.value()) : "");
-    names.push_back(is_text ? fmt::format("argument {}", texts.size()) : file);
-  }
-  if (!issues.empty()) return PrintIssues(issues);
-  std::vector<ImportText> named;
-  for (std::size_t i = 0; i < files.size(); ++i) named.push_back({names[i], texts[i]});
-  const Imported imported = Import(named, base.value());
-  if (imported.document.empty()) return PrintIssues(imported.issues);
-  PrintNotes(imported);
+  TextArguments args;
+  if (const auto done = ReadTextArguments(arguments, "import", kImportHelp, args)) return *done;
+  const Result<Imported> read = ImportTexts(args);
+  if (!read.ok()) return PrintIssues(read.issues());
+  const Imported& imported = read.value();
+  PrintNotes(imported, NotesOf::kAll);
   fmt::print("{}", imported.document);
-  // A model or a GPU that is no preset: the document waits for one more answer.
-  const bool asks = std::all_of(
-      imported.issues.begin(), imported.issues.end(),
-      [](const Issue& issue) { return issue.path == "/model" || issue.path == "/hardware"; });
-  return imported.issues.empty() ? 0 : asks ? 3 : 2;
+  return CodeOf(imported);
 }
 
 }  // namespace servecast

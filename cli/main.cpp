@@ -23,6 +23,8 @@ constexpr const char* kOverview =
     "  servecast compare FILE|PRESET --with path=value   the same requests under other settings\n"
     "  servecast advise FILE|PRESET          one-step changes, each run and ranked\n"
     "  servecast explain FILE|PRESET         why: the limit, and the slowest requests' time\n"
+    "  servecast diagnose FILE...            a measured server beside its forecast, and likely "
+    "causes\n"
     "  servecast plan QUESTION FILE|PRESET   max-rate, min-gpus, search, growth, drill\n"
     "  servecast check FILE|PRESET           for CI: fails when a target is missed for certain\n"
     "  servecast sweep FILE|PRESET --over path=a,b,c   every combination, a line of JSON each\n"
@@ -66,6 +68,7 @@ constexpr Command kCommands[] = {
     {"estimate", EstimateCommand},
     {"explain", ExplainCommand},
     {"advise", AdviseCommand},
+    {"diagnose", DiagnoseCommand},
     {"plan", PlanCommand},
     {"check", CheckCommand},
     {"sweep", SweepCommand},
@@ -97,6 +100,7 @@ constexpr OwnWords kOwnWords[] = {
      "--scenario --set --backend --alpha-noise-correction --hold-out -o --rows --advise"},
     {"catalog", "--json"},
     {"fit-trace", "--json --scenario"},
+    {"diagnose", "--scenario --set -o --fields --color"},
     {"import", "--scenario"},
     {"observe", ""},
     {"fidelity", ""},

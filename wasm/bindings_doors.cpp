@@ -24,6 +24,18 @@ void WriteNotes(const std::vector<ImportNote>& notes, JsonWriter& out) {
   out.EndArray();
 }
 
+void WriteMeasured(const std::vector<MeasuredValue>& values, JsonWriter& out) {
+  out.BeginArray();
+  for (const MeasuredValue& value : values) {
+    out.BeginObject();
+    out.Key("name"), out.Text(value.name);
+    out.Key("value"), out.Number(value.value);
+    out.Key("from"), out.Text(Printable(value.from));
+    out.EndObject();
+  }
+  out.EndArray();
+}
+
 void WriteTexts(const std::vector<std::string>& texts, JsonWriter& out) {
   out.BeginArray();
   for (const std::string& text : texts) out.Text(Printable(text));
@@ -40,6 +52,8 @@ std::string ImportedJson(const std::string& text, const std::string& base) {
   out.Key("taken"), WriteNotes(imported.taken, out);
   out.Key("ignored"), WriteNotes(imported.ignored, out);
   out.Key("remarks"), WriteTexts(imported.remarks, out);
+  out.Key("measured"), WriteMeasured(imported.measured, out);
+  out.Key("said"), WriteTexts(imported.said, out);
   out.Key("assumed"), WriteTexts(imported.assumed, out);
   out.Key("issues"), WriteIssues(imported.issues, out);
   out.EndObject();

@@ -54,6 +54,13 @@ export interface ServecastModule extends FirstModule {
   readonly Advice: new (
     scenario: string,
   ) => AdviceRun;
+  /** What was measured on a server beside its forecast. `measured`, `said`: JSON MeasuredValue[] and string[], as
+      importText answers them. */
+  readonly Diagnosis: new (
+    scenario: string,
+    measured: string,
+    said: string,
+  ) => DiagnosisRun;
   /** What a certain run's report has with its bands, as `servecast run`. */
   readonly Band: new (
     scenario: string,
@@ -162,10 +169,23 @@ export interface ImportedText {
   readonly ignored: readonly ImportNote[];
   /** What was assumed, and what was measured. */
   readonly remarks: readonly string[];
+  /** By the name that reports have ("ttft_ms.p99", "requests_per_s"), or of the log: kv_tokens, max_concurrency,
+      max_concurrency_tokens, running_peak, waiting_peak, concurrency_peak, concurrency_limit, prefix_hit_share,
+      prompt_tokens_mean, output_tokens_mean. A name once. */
+  readonly measured: readonly MeasuredValue[];
+  /** Paths of members that the text says for certain: "engine.max_num_seqs"; one may come twice. */
+  readonly said: readonly string[];
   /** Members that no text says and that change the answer: "model.top_p_by_default". */
   readonly assumed: readonly string[];
   /** Of the document, or why there is none. */
   readonly issues: readonly Issue[];
+}
+
+export interface MeasuredValue {
+  readonly name: string;
+  /** ms of latencies, 1/s of rates. */
+  readonly value: number;
+  readonly from: string;
 }
 
 export interface ExportedText {
@@ -371,6 +391,18 @@ export interface AdviceRun {
   advance(maxSteps: number): boolean;
   progress(): number;
   /** JSON Advice of what was tried so far. */
+  summary(): string;
+  delete(): void;
+}
+
+export interface DiagnosisRun {
+  /** "" or JSON Issue[]: files that a cause needs, to be provided before the next advance; or why it cannot run. */
+  error(): string;
+  setTrace(trace: Trace): string;
+  /** True when it is finished, or cannot be had. */
+  advance(maxSteps: number): boolean;
+  progress(): number;
+  /** JSON Diagnosis. Requires: finished. */
   summary(): string;
   delete(): void;
 }
@@ -861,6 +893,79 @@ export interface Advice {
   readonly base: AdvisedChange | null;
   /** Those that meet all targets first, the cheapest of them before the others; then by effect. */
   readonly changes: readonly AdvisedChange[];
+}
+
+/** A measured figure beside its forecast. */
+export interface DiagnosedFigure {
+  /** As reports have it: "ttft_ms.p99". */
+  readonly name: string;
+  /** "TTFT p99". */
+  readonly words: string;
+  readonly unit: 'ms' | '1/s';
+  readonly measured: number;
+  /** null: the forecast has none. */
+  readonly forecast: number | null;
+  /** Where measurements lie with 90 % probability, by the forecast's error and the scatter of one run. null: the error is
+      not known; high alone: it may grow without bound. */
+  readonly low: number | null;
+  readonly high: number | null;
+  /** measured / forecast - 1. */
+  readonly more: number | null;
+  /** Whether it counts for `distance` and `state`; others are shown only. */
+  readonly counts: boolean;
+  /** null: it does not count, or has no band. */
+  readonly outside: boolean | null;
+}
+
+/** What a text says of the server beside what the scenario plans. */
+export interface PlanCheck {
+  /** "kv_tokens", "max_concurrency" or "prefix_hit_share". */
+  readonly name: string;
+  readonly words: string;
+  readonly said: number;
+  readonly planned: number;
+  readonly differs: boolean;
+  readonly sentence: string;
+}
+
+/** A change of the scenario that was run. */
+export interface TriedCause {
+  readonly cause: string;
+  /** What to look at on the server: an option, a line of the log, a command. */
+  readonly proof: string;
+  /** As the option --set takes them. */
+  readonly set: readonly string[];
+  /** With those before it in `causes`. The command leaves it out. */
+  readonly document?: string;
+  /** Mean distance that is left between forecast and measurement, 0.33: 33 %. Absent with issues. */
+  readonly left?: number;
+  /** Whether it takes away a tenth of the distance at least. */
+  readonly explains?: boolean;
+  /** In the order of the diagnosed ones. */
+  readonly figures?: readonly (number | null)[];
+  /** Why it cannot run. */
+  readonly issues?: readonly string[];
+}
+
+export interface Diagnosis {
+  /** not_judged: how far off such forecasts are is not known. nothing_measured: the texts have no latency and no rate. */
+  readonly state: 'agrees' | 'differs' | 'not_judged' | 'nothing_measured';
+  readonly sentence: string;
+  /** Which figures part, and which do not; "" where none does. */
+  readonly detail: string;
+  /** Of the scenario; its name. */
+  readonly scenario: string;
+  /** Mean distance between forecast and measurement, 0.33: 33 %. */
+  readonly distance: number;
+  /** Of the forecast. */
+  readonly runs: number;
+  readonly requests_per_run: number;
+  readonly figures: readonly DiagnosedFigure[];
+  readonly checks: readonly PlanCheck[];
+  /** Those that explain it together, each run with all before it. */
+  readonly causes: readonly TriedCause[];
+  /** Every cause that was run, each alone: the least that is left first. */
+  readonly alone: readonly TriedCause[];
 }
 
 export interface Canonical {

@@ -16,6 +16,7 @@ std::string RunText(View report, const Style& style, const std::string& shown);
 
 std::string CheckText(View answer, const Style& style);
 std::string ExplainText(View answer, const Style& style, const std::string& shown);
+std::string DiagnoseText(View answer, const Style& style);
 std::string AdviseText(View answer, const Style& style, const std::string& shown);
 // `sentence`: the plan's own, which its JSON does not have.
 std::string PlanText(View answer, const Style& style, const std::string& sentence,

@@ -83,6 +83,7 @@ export default defineConfig({
         text: 'How to',
         items: pages(
           'how-to/import',
+          'how-to/diagnose',
           'how-to/calibrate',
           'how-to/traces',
           'how-to/size',

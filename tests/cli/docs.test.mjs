@@ -68,6 +68,8 @@ function prepare(folder, servecast) {
   ]) {
     write(name, scenario);
   }
+  copyFileSync(join(root, 'tests/cli/diagnosed_server.txt'), join(folder, 'server.txt'));
+  write('result.json', runResult(3, 40, 12));
   write('launch.sh', 'vllm serve Qwen/Qwen3-14B --max-num-seqs 64\n');
   copyFileSync(join(root, 'tests/import/configs/qwen3-14b.json'), join(folder, 'config.json'));
   write('steps.csv', steps);

@@ -193,3 +193,35 @@ test('Export_WithoutATargetOrToAnUnknownOne_IsRefused', () => {
   assert.match(stderr, /found target helm, allowed vllm, docker, kubernetes, llm-d, sglang, trtllm, bench/);
   assert.match(servecast('export', '--help').stdout, /--to bench/);
 });
+
+test('Diagnose_ACommandWithItsResult_IsMeasuredBesideForecast', () => {
+  const server = fileURLToPath(new URL('diagnosed_server.txt', import.meta.url));
+  const { status, stdout, stderr } = servecast('diagnose', server);
+  assert.equal(status, 0, stderr);
+  assert.match(stderr, /^found {4}a command of vLLM/m);
+  const { state, figures, checks, causes, alone } = JSON.parse(stdout);
+  assert.equal(state, 'differs');
+  assert.equal(checks[0].name, 'kv_tokens');
+  assert.equal(checks[0].said, 415312);
+  const ttft = figures.find(({ name }) => name === 'ttft_ms.mean');
+  assert.deepEqual([ttft.measured, ttft.outside], [139.8, true]);
+  assert.ok(ttft.low < ttft.forecast && ttft.forecast < ttft.high);
+  assert.ok(causes.length > 0 && alone.length > causes.length);
+  for (const { cause, figures: given } of causes) assert.equal(given.length, figures.length, cause);
+  const left = alone.filter((each) => each.left !== undefined).map((each) => each.left);
+  assert.deepEqual(
+    left,
+    [...left].sort((a, b) => a - b),
+  );
+  // What the command says is not another value.
+  assert.ok(!alone.some(({ cause }) => cause.startsWith('max_num_seqs')));
+  assert.equal(servecast('diagnose', server, '-o', 'csv').stdout.trim().split('\n').length, 1 + figures.length);
+  const other = servecast('diagnose', server, '--set', 'hardware.preset=h100-pcie', '--fields', 'distance');
+  assert.ok(Number(other.stdout) < 0.2, other.stdout);
+});
+
+test('Diagnose_OfNothing_SaysSo', () => {
+  assert.equal(servecast('diagnose').status, 2);
+  assert.match(servecast('diagnose', 'vllm serve Qwen/Qwen3-14B', '-o', 'text').stdout, /no latency and no rate/);
+  assert.match(servecast('diagnose', '--no-such', 'x').stderr, /unknown option --no-such/);
+});

@@ -10,6 +10,9 @@ const value = (page, pointer) => field(page, pointer).locator('input[type=text],
 const command = `vllm serve meta-llama/Llama-3.1-8B-Instruct --tensor-parallel-size 2 \\
   --max-num-seqs 64 --api-key <b>secret</b> --no-such-flag 3`;
 
+/** A launch command, a start-up log and what a benchmark printed. */
+const diagnosed = readFileSync(new URL('../cli/diagnosed_server.txt', import.meta.url), 'utf8');
+
 async function openImport(page) {
   await verdict(page);
   await page.getByRole('button', { name: 'Import', exact: true }).and(page.locator(':visible')).click();
@@ -110,6 +113,47 @@ await task('import: what an assumed top-p comes to is shown, and can be chosen',
   await page.getByText('Found a command of vLLM').waitFor();
   assert.equal(await page.locator('#import-top-p').count(), 0);
 });
+
+for (const [name, viewport] of [
+  ['', { width: 1440, height: 1000 }],
+  [', on a phone', { width: 390, height: 844 }],
+])
+  await task(
+    `import: a command with its log and result says what is wrong with the server in two clicks${name}`,
+    async (page) => {
+      await openImport(page);
+      const first = await fingerprint(page);
+      await page.fill('#import-text', diagnosed);
+      await page.locator('#diagnose').click();
+      const sentence = page.locator('.diagnosis-sentence');
+      await sentence.waitFor();
+      assert.match(
+        await sentence.innerText(),
+        /The server is slower than its forecast: TTFT p99 is 352.ms.* Most likely:/,
+      );
+      assert.match(await page.locator('.check-differs').first().innerText(), /The KV cache holds 415,312 tokens/);
+      assert.equal(await page.locator('.diagnosis-figures tbody tr').count(), 8);
+      assert.match(
+        await page.locator('.diagnosis-figures tbody tr').first().innerText(),
+        /TTFT mean.*140.ms.*outside/s,
+      );
+      const wider = await page.evaluate(() => {
+        const dialog = document.querySelector('#import');
+        return dialog.scrollWidth - dialog.clientWidth;
+      });
+      assert.ok(wider <= 0, `${wider} px wider than its dialog`);
+      await audit(page);
+      assert.equal(await fingerprint(page), first, 'nothing changes before it is used');
+      await page.locator('.diagnosis-causes button').first().click();
+      await nextResult(page, first);
+      await page.getByText('Undo brings back what was open').waitFor();
+      const { preset: gpu } = await page.evaluate(
+        () => document.querySelector('sc-page').app.store.state.document.hardware,
+      );
+      assert.equal(gpu, 'h100-pcie');
+    },
+    { viewport },
+  );
 
 await task('import: files that are dropped, each as what it is', async (page) => {
   await verdict(page);

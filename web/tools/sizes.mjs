@@ -18,6 +18,7 @@ const laterParts = [
   'chart-element',
   'chart-files',
   'coefficients',
+  'diagnosis',
   'doors',
   'download',
   'embed',

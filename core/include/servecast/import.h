@@ -23,6 +23,20 @@ struct ImportNote {
   friend bool operator==(const ImportNote&, const ImportNote&) = default;
 };
 
+// What a text says was measured or logged of its server. Latencies and rates have the names that
+// reports have: "ttft_ms.p99", "requests_per_s". Of others: kv_tokens (room of the KV cache of one
+// replica), max_concurrency (requests of max_concurrency_tokens that fit into it), running_peak and
+// waiting_peak (most requests in a line of a log), concurrency_peak (most at a client) and
+// concurrency_limit (that a client with a rate keeps), prefix_hit_share (of prompt tokens), and
+// prompt_tokens_mean and output_tokens_mean, where a text has no more of its lengths.
+struct MeasuredValue {
+  std::string name;
+  double value = 0;
+  std::string from;  // "what vllm bench serve printed"
+
+  friend bool operator==(const MeasuredValue&, const MeasuredValue&) = default;
+};
+
 struct Imported {
   std::string document;            // indented JSON; "" when nothing was understood
   std::vector<std::string> kinds;  // what was found in the texts, in their order
@@ -30,7 +44,11 @@ struct Imported {
   std::vector<std::string> warnings;
   std::vector<ImportNote> taken;
   std::vector<ImportNote> ignored;
-  std::vector<std::string> remarks;  // what was assumed, and what was measured
+  std::vector<std::string> remarks;     // what was assumed, and what was measured
+  std::vector<MeasuredValue> measured;  // a name once: of two texts the later counts
+  // Paths of members that a text says for certain ("engine.max_num_seqs"), in no order; a path may
+  // come twice. Not among them: a GPU of which several cards are sold, arrivals by a mean.
+  std::vector<std::string> said;
   // Members that no text says and that change the answer: "model.top_p_by_default".
   std::vector<std::string> assumed;
   Issues issues;  // of the document, or why there is none

@@ -10,16 +10,15 @@
 
 #include "base/math.h"
 #include "base/text.h"
-#include "cost/calibrated.h"
 #include "evidence/response.h"
 #include "experiment/evidence_text.h"
+#include "experiment/known_error.h"
 #include "experiment/replications.h"
 #include "experiment/scaled_times.h"
 #include "experiment/verdict_text.h"
 #include "metrics/words.h"
 #include "servecast/simulation.h"
 #include "serving/hooks.h"
-#include "serving/policy.h"
 
 namespace servecast {
 namespace {
@@ -68,42 +67,6 @@ Figure FigureOf(const SloResult& result, double requests) {
   f.value = result.value_ms.value_or(0);
   if (result.low_ms) f.sampling = SamplingOf(*result.low_ms, *result.high_ms);
   return f;
-}
-
-// What of a scenario no server was measured with: its engine counts as unknown.
-bool IsUnmeasured(const Scenario& s) {
-  return s.cluster.pools.size() > 1 || s.engine.speculative.On() || s.engine.max_loras > 0 ||
-         s.cluster.pool().pipeline_parallel > 1;
-}
-
-// Standard deviation of what a calibration was off by on rows that it was not fitted to; nullopt:
-// it says of none.
-std::optional<double> NoiseOf(const CalibrationSpec& calibration) {
-  constexpr double kMedianOfNormal = 0.6745;
-  for (const char* figure : {"tpot", "step", "e2e"}) {
-    for (const CalibrationSpec::Error& error : calibration.errors) {
-      if (error.held_out && error.figure == figure) return error.median / 100 / kMedianOfNormal;
-    }
-  }
-  return std::nullopt;
-}
-
-// One's own server, where its calibration is of this scenario: one more measured place, with the
-// laboratory known, so that the whole bias there counts. Beyond what was measured it says less.
-std::optional<StepError> CalibratedError(const Scenario& pool, SetupFeatures& features) {
-  constexpr double kBeyond = 0.05;
-  if (!pool.calibration.On() || !CalibrationMismatches(pool).empty()) return std::nullopt;
-  const std::optional<double> noise = NoiseOf(pool.calibration);
-  if (!noise) return std::nullopt;
-  features.laboratory = "calibrated";
-  features.gpu = pool.hardware.compared_as == "none" ? "own" : pool.hardware.compared_as;
-  features.engine = pool.engine.compared_as == "none" ? "own" : pool.engine.compared_as;
-  std::vector<FieldPoint> points(MeasuredPoints().begin(), MeasuredPoints().end());
-  const double beyond = BeyondCalibration(pool).empty() ? 0 : kBeyond;
-  points.push_back({features, 0, std::sqrt(*noise * *noise + beyond * beyond)});
-  StepError error = ErrorField(std::move(points)).At(features, MeasuredScale().q, true);
-  error.nearest.clear();  // they are of the field's own points
-  return error;
 }
 
 }  // namespace
@@ -196,17 +159,13 @@ ErrorBand& ErrorBand::operator=(ErrorBand&&) noexcept = default;
 ErrorBand::~ErrorBand() = default;
 
 std::optional<ErrorBand> ErrorBand::Create(Scenario scenario, Trace trace) {
-  Scenario first = scenario;
-  if (first.cluster.pools.size() == 1) first.UsePool(0);
-  const std::string_view backend = ChosenLatencyModel(first).name;
-  const bool known = backend == "analytic" || backend == "operators";
-  if (!known || IsBlis(scenario.engine.compat) || scenario.slo.empty()) return std::nullopt;
+  if (scenario.slo.empty()) return std::nullopt;
+  std::optional<KnownError> known = KnownErrorOf(scenario);
+  if (!known) return std::nullopt;
   auto state = std::make_unique<State>();
   State& s = *state;
-  s.features = FeaturesOf(first);
-  if (IsUnmeasured(scenario)) s.features.engine = "";
-  const std::optional<StepError> calibrated = CalibratedError(first, s.features);
-  s.error = calibrated ? *calibrated : MeasuredField().At(s.features, MeasuredScale().q);
+  s.features = std::move(known->features);
+  s.error = std::move(known->error);
   s.factors = NodesOf(s.error, MeasuredScale());
   s.scenario = std::move(scenario);
   s.trace = std::move(trace);

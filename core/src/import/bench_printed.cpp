@@ -26,6 +26,7 @@ constexpr std::pair<std::string_view, const char*> kPrintedLines[] = {
     {"Traffic request rate:", "request_rate"},
     {"Maximum request concurrency:", "max_concurrency"},
     {"Max request concurrency:", "max_concurrency"},
+    {"Peak concurrent requests:", "max_concurrent_requests"},
     {"Mean TTFT (ms):", "mean_ttft_ms"},
     {"Median TTFT (ms):", "median_ttft_ms"},
     {"P99 TTFT (ms):", "p99_ttft_ms"},

@@ -46,6 +46,8 @@ void TakeResultLengths(const Json& json, double completed, Draft& draft) {
   } else if (input && output && *input >= completed && *output > 0 && completed > 0) {
     TakeLengths(FixedLength(*input / completed), FixedLength(*output / completed),
                 "total_input_tokens and total_output_tokens", draft);
+    draft.Measure("prompt_tokens_mean", *input / completed, "total_input_tokens");
+    draft.Measure("output_tokens_mean", *output / completed, "total_output_tokens");
     draft.Remark(
         "the result has no lengths of its requests (--save-detailed): all have the mean here");
   }
@@ -73,25 +75,37 @@ void TakeResultArrivals(const Json& json, double completed, Draft& draft) {
   }
 }
 
-// "TTFT mean 43.2, p99 110 ms".
-void RemarkMeasured(const Json& json, Draft& draft) {
+// "TTFT mean 43.2, p99 110 ms", and each of them by its name in reports.
+void TakeMeasured(const Json& json, std::string_view what, Draft& draft) {
+  struct Metric {
+    const char *key, *name, *report;
+  };
   std::string text;
-  constexpr std::pair<const char*, const char*> kMetrics[] = {
-      {"ttft", "TTFT"}, {"tpot", "TPOT"}, {"itl", "ITL"}, {"e2el", "E2E"}};
-  for (const auto& [key, name] : kMetrics) {
+  constexpr Metric kMetrics[] = {{"ttft", "TTFT", "ttft_ms"},
+                                 {"tpot", "TPOT", "tpot_ms"},
+                                 {"itl", "ITL", "itl_ms"},
+                                 {"e2el", "E2E", "e2e_ms"}};
+  for (const Metric& metric : kMetrics) {
     std::string of;
-    for (const char* which : {"mean", "median", "p90", "p95", "p99"}) {
-      const auto value = NumberOf(json, Format("{}_{}_ms", which, key).c_str());
-      if (value) of += Format("{}{} {}", of.empty() ? "" : ", ", which, ShortNumber(*value));
+    for (const std::string_view which : {"mean", "median", "p90", "p95", "p99"}) {
+      const auto value = NumberOf(json, Format("{}_{}_ms", which, metric.key).c_str());
+      if (!value) continue;
+      of += Format("{}{} {}", of.empty() ? "" : ", ", which, ShortNumber(*value));
+      draft.Measure(Format("{}.{}", metric.report, which == "median" ? "p50" : which), *value,
+                    what);
     }
-    if (!of.empty()) text += Format("{}{} {} ms", text.empty() ? "" : "; ", name, of);
+    if (!of.empty()) text += Format("{}{} {} ms", text.empty() ? "" : "; ", metric.name, of);
   }
-  constexpr std::pair<const char*, const char*> kRates[] = {
-      {"request_throughput", "requests/s"}, {"output_throughput", "output tokens/s"}};
-  for (const auto& [key, unit] : kRates) {
-    const auto value = NumberOf(json, key);
-    if (value) text += Format("{}{} {}", text.empty() ? "" : "; ", ShortNumber(*value), unit);
+  constexpr Metric kRates[] = {{"request_throughput", "requests/s", "requests_per_s"},
+                               {"output_throughput", "output tokens/s", "output_tokens_per_s"}};
+  for (const Metric& rate : kRates) {
+    const auto value = NumberOf(json, rate.key);
+    if (!value) continue;
+    text += Format("{}{} {}", text.empty() ? "" : "; ", ShortNumber(*value), rate.name);
+    draft.Measure(rate.report, *value, what);
   }
+  const auto most = NumberOf(json, "max_concurrent_requests");
+  if (most) draft.Measure("concurrency_peak", *most, what);
   if (!text.empty()) draft.Remark("measured: " + text);
 }
 
@@ -107,7 +121,7 @@ void ReadBenchFigures(const Json& json, std::string_view what, bool traffic, Dra
     draft.Remark(
         Format("{} requests failed and are left out of what was measured", NumberText(*failed)));
   }
-  RemarkMeasured(json, draft);
+  TakeMeasured(json, what, draft);
   if (!traffic) return;
   if (asked >= 1 && asked <= 5e6) {
     draft.Take("workload.requests", NumberJson(std::max(asked, 1.0)), "num_prompts");

@@ -26,6 +26,15 @@ std::vector<std::string> KeysOf(std::string_view path) {
   return keys;
 }
 
+// "NVIDIA H100 80GB HBM3", not "H100": of A100 and H100 several cards are sold.
+bool NamesOneCard(std::string_view name) {
+  const std::string lower = LowerCase(name);
+  const auto has = [&lower](std::string_view part) {
+    return lower.find(part) != std::string::npos;
+  };
+  return !(has("a100") || has("h100")) || has("sxm") || has("pcie") || has("hbm") || has("nvl");
+}
+
 bool IsIndex(const std::string& key) {
   return !key.empty() && key.find_first_not_of("0123456789") == std::string::npos;
 }
@@ -111,6 +120,8 @@ void Draft::Put(std::string_view path, Json value, std::string_view from, bool s
     Remark(Format("{}: {} ({}) takes the place of {}", path, is, why, ShortJson(member)));
   }
   member = std::move(value);
+  constexpr std::string_view kMean = "completed / duration";
+  if (said && from != kMean && path != "hardware.preset") out_.said.emplace_back(path);
   ImportNote note{Format("{} = {}", path, is), why};
   const std::string begin = Format("{} = ", path);
   const auto earlier = std::find_if(
@@ -129,6 +140,19 @@ void Draft::Take(std::string_view path, Json value, std::string_view from) {
 
 void Draft::Assume(std::string_view path, Json value, std::string_view why) {
   if (Find(path) == nullptr) Put(path, std::move(value), why, false);
+}
+
+void Draft::Measure(std::string_view name, double value, std::string_view from) {
+  if (!std::isfinite(value) || value < 0) return;
+  MeasuredValue measured{std::string(name), value, std::string(from)};
+  const auto earlier =
+      std::find_if(out_.measured.begin(), out_.measured.end(),
+                   [name](const MeasuredValue& each) { return each.name == name; });
+  if (earlier == out_.measured.end()) {
+    out_.measured.push_back(std::move(measured));
+  } else {
+    *earlier = std::move(measured);
+  }
 }
 
 void Draft::Ignore(std::string_view what, std::string_view why) {
@@ -217,6 +241,7 @@ void Draft::TakeGpu(std::string_view name, std::string_view from) {
     return;
   }
   unknown_gpu_.clear();
+  if (NamesOneCard(name)) out_.said.emplace_back("hardware.preset");
   // Servers of one text may have GPUs of their own.
   const Json* first = Find("hardware.preset");
   const bool own = servers_ > 1 && first != nullptr && *first != preset;

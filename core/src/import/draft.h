@@ -41,6 +41,8 @@ class Draft {
   void Assume(std::string_view path, nlohmann::json value, std::string_view why);
   void Ignore(std::string_view what, std::string_view why);
   void Remark(std::string text);
+  // A value by its name (MeasuredValue), finite and at least 0; others are left out.
+  void Measure(std::string_view name, double value, std::string_view from);
   // What changes the answer as much as a model or a rate, and is not as its text has it.
   void Warn(std::string text);
   // Words of an option whose value is not known. What is taken instead is said at the end: the

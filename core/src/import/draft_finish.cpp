@@ -106,7 +106,10 @@ const Json* Draft::Preset(std::string_view kind, std::string_view id) {
 
 // Figures are a preset's where they are the same: it has a name, and what else its files say.
 void Draft::SettleModel() {
-  if (sampling_) Put("model.top_p_by_default", sampling_->first, sampling_->second, false);
+  if (sampling_) {
+    Put("model.top_p_by_default", sampling_->first, sampling_->second, false);
+    out_.said.emplace_back("model.top_p_by_default");
+  }
   Json& model = said_["model"];
   if (!model.is_object()) model = Json::object();
   Json members = std::exchange(model, Json::object());

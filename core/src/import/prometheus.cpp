@@ -133,6 +133,8 @@ void TakeCacheConfig(const Metrics& metrics, Draft& draft) {
   const std::string blocks = text("num_gpu_blocks");
   if (const auto count = ParseCount(blocks); count && *count >= 2) {
     draft.Take("engine.num_gpu_blocks_override", *count, from + ", num_gpu_blocks");
+    if (const auto size = ParseCount(text("block_size")))
+      draft.Measure("kv_tokens", static_cast<double>(*count * *size), from);
     draft.Remark(
         "engine.num_gpu_blocks_override is what that server has; without it the blocks follow the "
         "GPU and the model");
@@ -175,23 +177,30 @@ void TakeRate(const Metrics& metrics, Draft& draft) {
   }
 }
 
-void RemarkMeasured(const Metrics& metrics, Draft& draft) {
+void TakeMeasured(const Metrics& metrics, Draft& draft) {
+  struct Histogram {
+    std::string_view name, word, report;
+  };
+  constexpr std::string_view kFrom = "metrics of a vLLM server";
   std::string text;
-  constexpr std::pair<const char*, const char*> kMetrics[] = {
-      {"time_to_first_token_seconds", "TTFT"},
-      {"time_per_output_token_seconds", "TPOT"},
-      {"request_time_per_output_token_seconds", "TPOT"},
-      {"inter_token_latency_seconds", "ITL"},
-      {"e2e_request_latency_seconds", "E2E"},
-      {"request_queue_time_seconds", "queue"}};
-  for (const auto& [name, word] : kMetrics) {
+  // Until vLLM 0.11 time_per_output_token_seconds is a sample a token: ITL by another name.
+  constexpr Histogram kMetrics[] = {
+      {"time_to_first_token_seconds", "TTFT", "ttft_ms.mean"},
+      {"time_per_output_token_seconds", "ITL", "itl_ms.mean"},
+      {"request_time_per_output_token_seconds", "TPOT", "tpot_ms.mean"},
+      {"inter_token_latency_seconds", "ITL", "itl_ms.mean"},
+      {"e2e_request_latency_seconds", "E2E", "e2e_ms.mean"},
+      {"request_queue_time_seconds", "queue", ""}};
+  for (const auto& [name, word, report] : kMetrics) {
     const double count = metrics.Sum(std::string(name) + "_count");
     if (count <= 0) continue;
-    text += Format("{}{} mean {} ms", text.empty() ? "" : "; ", word,
-                   ShortNumber(1000 * metrics.Sum(std::string(name) + "_sum") / count));
+    const double mean = 1000 * metrics.Sum(std::string(name) + "_sum") / count;
+    text += Format("{}{} mean {} ms", text.empty() ? "" : "; ", word, ShortNumber(mean));
+    if (!report.empty()) draft.Measure(report, mean, kFrom);
   }
   const double queries = metrics.Sum("prefix_cache_queries_total");
   if (queries > 0) {
+    draft.Measure("prefix_hit_share", metrics.Sum("prefix_cache_hits_total") / queries, kFrom);
     text += Format("{}{} % of prompt tokens from the prefix cache", text.empty() ? "" : "; ",
                    ShortNumber(100 * metrics.Sum("prefix_cache_hits_total") / queries));
   }
@@ -229,7 +238,7 @@ void ReadPrometheus(const ImportSource& source, Draft& draft) {
                 draft);
   }
   TakeRate(metrics, draft);
-  RemarkMeasured(metrics, draft);
+  TakeMeasured(metrics, draft);
 }
 
 }  // namespace servecast

@@ -78,6 +78,7 @@ void TakeArrivals(const BenchTraffic& traffic, std::string_view from, Draft& dra
     // Coefficient of variation of a gamma distribution: 1 / sqrt(shape).
     if (!even && !poisson) arrivals["cv"] = NumberJson(1 / std::sqrt(traffic.burstiness));
     if (traffic.concurrency) {
+      draft.Measure("concurrency_limit", static_cast<double>(*traffic.concurrency), from);
       const std::string what = Format("at most {} requests at a time", *traffic.concurrency);
       draft.Ignore(what, "a limit of clients beside a rate is not modelled");
       draft.Warn(Format(

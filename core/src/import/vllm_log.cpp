@@ -98,6 +98,7 @@ std::string NumberBehind(std::string_view line, std::string_view words) {
 struct ServerStatus {
   std::size_t lines = 0;
   double most_running = 0, most_waiting = 0;
+  std::optional<double> prefix_hits;  // %, of the last line that says it
   std::string last;
 };
 
@@ -118,6 +119,8 @@ ServerStatus StatusIn(std::string_view text) {
     const double waiting = number(vllm ? "Waiting: " : "#queue-req: ");
     status.most_running = std::max(status.most_running, running);
     status.most_waiting = std::max(status.most_waiting, waiting);
+    const auto hits = CountWithCommas(BehindLast(line, "Prefix cache hit rate: "));
+    if (hits) status.prefix_hits = hits;
     const std::string usage = NumberBehind(line, vllm ? "KV cache usage: " : "token usage: ");
     const std::string generation =
         NumberBehind(line, vllm ? "generation throughput: " : "gen throughput (token/s): ");
@@ -128,12 +131,23 @@ ServerStatus StatusIn(std::string_view text) {
   return status;
 }
 
-void RemarkMemory(std::string_view text, Draft& draft) {
+void TakeMemory(std::string_view text, Draft& draft) {
   const auto tokens = CountWithCommas(BehindLast(text, "GPU KV cache size: "));
   const auto sglang = CountWithCommas(BehindLast(text, "max_total_num_tokens="));
   if (tokens || sglang) {
-    draft.Remark(Format("logged: the KV cache has room for {} tokens",
-                        ShortNumber(tokens ? *tokens : *sglang)));
+    const double room = tokens ? *tokens : *sglang;
+    draft.Remark(Format("logged: the KV cache has room for {} tokens", ShortNumber(room)));
+    draft.Measure("kv_tokens", room, "the log");
+  }
+  // "Maximum concurrency for 131,072 tokens per request: 4.34x".
+  const std::string_view most = BehindLast(text, "Maximum concurrency for ");
+  const auto length = CountWithCommas(most);
+  const std::size_t colon = most.substr(0, 60).find(": ");
+  const auto fit =
+      colon == std::string_view::npos ? std::nullopt : CountWithCommas(most.substr(colon + 2));
+  if (length && fit) {
+    draft.Measure("max_concurrency_tokens", *length, "the log");
+    draft.Measure("max_concurrency", *fit, "the log");
   }
   if (const auto gib = CountWithCommas(BehindLast(text, "Available KV cache memory: "))) {
     draft.Remark(Format("logged: {} GiB for the KV cache", ShortNumber(*gib)));
@@ -151,11 +165,14 @@ void ReadVllmLog(const ImportSource& source, Draft& draft) {
   const bool memory = text.find("GPU KV cache size: ") != std::string_view::npos;
   if (!arguments && status.lines == 0 && !memory) return;
   if (draft.servers() == servers && !arguments) draft.Found("a log of a server");
-  RemarkMemory(text, draft);
+  TakeMemory(text, draft);
   if (status.lines == 0) return;
   draft.Remark(Format("logged in {} line{}: at most {} running and {} waiting; in the last {}",
                       status.lines, status.lines == 1 ? "" : "s", ShortNumber(status.most_running),
                       ShortNumber(status.most_waiting), status.last));
+  draft.Measure("running_peak", status.most_running, "the log");
+  draft.Measure("waiting_peak", status.most_waiting, "the log");
+  if (status.prefix_hits) draft.Measure("prefix_hit_share", *status.prefix_hits / 100, "the log");
   if (draft.Find("workload.arrivals") == nullptr) {
     draft.Warn(
         "the log says no rate and no lengths: the traffic is that of the scenario to begin with");

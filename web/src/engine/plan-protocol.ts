@@ -1,5 +1,5 @@
 // What the page and its planning workers say to each other.
-import type { Issue, PlanAnswer, PlanOptions, PlanQuestion, SearchAnswer } from 'servecast';
+import type { Diagnosis, Issue, MeasuredValue, PlanAnswer, PlanOptions, PlanQuestion, SearchAnswer } from 'servecast';
 
 export interface PlanTask {
   readonly question: PlanQuestion;
@@ -8,6 +8,14 @@ export interface PlanTask {
   /** A list of GPUs' prices; "": the scenario's. */
   readonly prices: string;
   readonly with_trace: boolean;
+}
+
+/** The scenario of a server, and what was measured on it. */
+export interface DiagnoseTask {
+  readonly scenario: string;
+  readonly measured: readonly MeasuredValue[];
+  /** Members that its text says for certain. */
+  readonly said: readonly string[];
 }
 
 /** As the module's Search takes them. */
@@ -23,6 +31,7 @@ export type ToPlanner =
   /** Takes the place of the one before. */
   | { readonly kind: 'trace'; readonly file: Blob; readonly name: string }
   | { readonly kind: 'ask'; readonly id: number; readonly task: PlanTask }
+  | { readonly kind: 'diagnose'; readonly id: number; readonly task: DiagnoseTask }
   /** A task of a search, as JSON. */
   | { readonly kind: 'design'; readonly id: number; readonly task: string; readonly with_trace: boolean }
   /** Begins one, in place of the one before; answered by its first round. */
@@ -37,6 +46,7 @@ export type FromPlanner =
   /** `answer`: as far as it is known. */
   | { readonly kind: 'progress'; readonly id: number; readonly progress: number; readonly answer: PlanAnswer | null }
   | { readonly kind: 'answer'; readonly id: number; readonly answer: PlanAnswer; readonly sentence: string }
+  | { readonly kind: 'diagnosis'; readonly id: number; readonly diagnosis: Diagnosis }
   | { readonly kind: 'failed'; readonly id: number; readonly issues: readonly Issue[] }
   | { readonly kind: 'cancelled'; readonly id: number }
   | { readonly kind: 'point'; readonly id: number; readonly point: string }

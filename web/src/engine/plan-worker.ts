@@ -3,6 +3,8 @@
 import createServecast from 'servecast';
 import type {
   Design,
+  Diagnosis,
+  DiagnosisRun,
   Issue,
   Plan,
   PlanAnswer,
@@ -13,7 +15,7 @@ import type {
   Trace,
 } from 'servecast';
 import { inWords, instantiate } from './compile';
-import type { FromPlanner, PlanTask, SearchTask, ToPlanner } from './plan-protocol';
+import type { DiagnoseTask, FromPlanner, PlanTask, SearchTask, ToPlanner } from './plan-protocol';
 import { PresetFiles } from './preset-files';
 import { readTrace } from './worker-files';
 
@@ -92,13 +94,23 @@ async function made<Work extends Made>(module: ServecastModule, make: () => Work
   }
 }
 
-/** In slices, to its end. False: it was given up, or cannot be, which has been said. */
-async function worked(id: number, work: Resumable, withTrace: boolean, tell: () => void): Promise<boolean> {
+/** In slices, to its end, with the files that it asks for on its way where `fetchFile` is given. False: it was given up, or cannot be, which has been said. */
+async function worked(
+  id: number,
+  work: Resumable,
+  withTrace: boolean,
+  tell: () => void,
+  fetchFile: ((path: string) => Promise<unknown>) | null = null,
+): Promise<boolean> {
   if (withTrace && trace) work.setTrace(trace);
   let steps = 2000;
   let told = performance.now();
   for (;;) {
-    const issues = parsed(work.error());
+    let issues = parsed(work.error());
+    if (fetchFile && issues.length > 0 && issues.every(({ kind }) => kind === 'missing_file')) {
+      await Promise.all(issues.map(({ path }) => fetchFile(path)));
+      issues = [];
+    }
     if (issues.length > 0) scope.postMessage({ kind: 'failed', id, issues });
     else if (cancelled.has(id)) scope.postMessage({ kind: 'cancelled', id });
     if (issues.length > 0 || cancelled.has(id)) return false;
@@ -152,6 +164,21 @@ async function answer(id: number, task: PlanTask): Promise<void> {
       scope.postMessage({ kind: 'answer', id, answer: soFar(), sentence: plan.sentence() });
   } finally {
     plan.delete();
+  }
+}
+
+async function diagnose(id: number, { scenario, measured, said }: DiagnoseTask): Promise<void> {
+  const module = await ready(false);
+  const run: DiagnosisRun = await made(
+    module,
+    () => new module.Diagnosis(scenario, JSON.stringify(measured), JSON.stringify(said)),
+  );
+  try {
+    const tell = () => scope.postMessage({ kind: 'progress', id, progress: run.progress(), answer: null });
+    if (await worked(id, run, false, tell, (path) => presets.fetch(module, path)))
+      scope.postMessage({ kind: 'diagnosis', id, diagnosis: JSON.parse(run.summary()) as Diagnosis });
+  } finally {
+    run.delete();
   }
 }
 
@@ -227,6 +254,7 @@ scope.onmessage = ({ data }) => {
       return;
     case 'search':
     case 'ask':
+    case 'diagnose':
     case 'design': {
       const { id } = data;
       const done =
@@ -234,7 +262,9 @@ scope.onmessage = ({ data }) => {
           ? answer(id, data.task)
           : data.kind === 'design'
             ? design(id, data.task, data.with_trace)
-            : begin(id, data);
+            : data.kind === 'diagnose'
+              ? diagnose(id, data.task)
+              : begin(id, data);
       done
         .catch((error: unknown) => {
           if (error instanceof WebAssembly.RuntimeError)

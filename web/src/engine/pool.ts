@@ -1,10 +1,10 @@
 // Workers that answer questions of capacity beside the one that the page is answered by: as many as there are cores but
 // one, all with one compiled module. A job is done by one of them; which one makes no difference to what comes of it.
 import wholeUrl from 'servecast.wasm?url';
-import type { Issue, PlanAnswer } from 'servecast';
+import type { Diagnosis, Issue, PlanAnswer } from 'servecast';
 import type { TraceFile } from './client';
 import { compileModule, inWords } from './compile';
-import type { Found, FromPlanner, PlanTask, SearchTask, ToPlanner } from './plan-protocol';
+import type { DiagnoseTask, Found, FromPlanner, PlanTask, SearchTask, ToPlanner } from './plan-protocol';
 
 const mostWorkers = 8;
 
@@ -14,12 +14,18 @@ export interface PlanListener {
   failed(issues: readonly Issue[]): void;
 }
 
+export interface DiagnosisListener {
+  progress(share: number): void;
+  found(diagnosis: Diagnosis): void;
+  failed(issues: readonly Issue[]): void;
+}
+
 export interface SearchListener {
   found(found: Found): void;
   failed(issues: readonly Issue[]): void;
 }
 
-type Work = Extract<ToPlanner, { kind: 'ask' | 'design' }>;
+type Work = Extract<ToPlanner, { kind: 'ask' | 'design' | 'diagnose' }>;
 type Heard = Exclude<FromPlanner, { kind: 'broken' | 'cancelled' }>;
 
 interface Job {
@@ -52,6 +58,15 @@ export class Planners {
     return this.#do({ kind: 'ask', id: ++this.#ids, task }, trace, (message) => {
       if (message.kind === 'progress') listener.progress(message.progress, message.answer);
       else if (message.kind === 'answer') listener.answered(message.answer, message.sentence);
+      else if (message.kind === 'failed') listener.failed(message.issues);
+    });
+  }
+
+  /** Returns what gives it up, as of `ask`. */
+  diagnose(task: DiagnoseTask, listener: DiagnosisListener): () => void {
+    return this.#do({ kind: 'diagnose', id: ++this.#ids, task }, null, (message) => {
+      if (message.kind === 'progress') listener.progress(message.progress);
+      else if (message.kind === 'diagnosis') listener.found(message.diagnosis);
       else if (message.kind === 'failed') listener.failed(message.issues);
     });
   }

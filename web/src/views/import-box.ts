@@ -3,7 +3,8 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { ImportedText, ImportNote, Report } from 'servecast';
 import { formatInterval, formatTime, sentence } from '../lib/format';
-import { addStyles } from '../lib/part';
+import type { DiagnoseTask } from '../engine/plan-protocol';
+import { addStyles, needPart } from '../lib/part';
 import { issueText } from '../state/fields';
 import type { App } from '../state/app';
 import { samplesByTopP, topP, withTopP, type Doors } from '../state/doors';
@@ -20,6 +21,7 @@ class ImportElement extends LitElement {
     imported: { state: true },
     problem: { state: true },
     sampling: { state: true },
+    diagnosed: { state: true },
   };
   declare app: App;
   declare text: string;
@@ -29,6 +31,8 @@ class ImportElement extends LitElement {
   declare problem: string;
   /** Of a model whose files do not say whether servers sample by top-p; null: they do. */
   declare sampling: Sampling | null;
+  /** What stands in place of the notes once somebody asks what is wrong with the server. */
+  declare diagnosed: DiagnoseTask | null;
   #doors: Doors | null = null;
   #isTrying = false;
   #pause: ReturnType<typeof setTimeout> | undefined;
@@ -40,6 +44,7 @@ class ImportElement extends LitElement {
     this.imported = null;
     this.problem = '';
     this.sampling = null;
+    this.diagnosed = null;
   }
 
   protected override createRenderRoot(): HTMLElement {
@@ -59,7 +64,7 @@ class ImportElement extends LitElement {
   }
 
   #write(text: string): void {
-    Object.assign(this, { text, imported: null, problem: '', sampling: null });
+    Object.assign(this, { text, imported: null, problem: '', sampling: null, diagnosed: null });
     this.#stopTrying();
     clearTimeout(this.#pause);
     if (text.trim() !== '') this.#pause = setTimeout(() => void this.#read(), pauseMs);
@@ -100,17 +105,32 @@ class ImportElement extends LitElement {
       <p id="import-effect"><b>${effectText(sampling)}</b></p>`;
   }
 
+  /** The document as it would be used. */
+  #document({ document }: ImportedText): string {
+    return this.sampling ? withTopP(document, this.sampling.on) : document;
+  }
+
+  #diagnose(imported: ImportedText): void {
+    this.#stopTrying();
+    needPart('sc-diagnosis', () => import('./diagnosis'));
+    this.diagnosed = { scenario: this.#document(imported), measured: imported.measured, said: imported.said };
+  }
+
   protected override render(): TemplateResult {
-    const { imported } = this;
-    return html`<dialog id="import" aria-labelledby="import-title" @close=${() => this.#closed()} @dragover=${(event: Event) => event.preventDefault()} @drop=${(event: DragEvent) => this.#drop(event)}>
-      <h2 id="import-title">Import</h2>
-      <label for="import-text">A launch command, YAML of Kubernetes or Compose, a config.json, a benchmark’s result, a server’s metrics, or nvidia-smi: paste it, or drop its file. It stays on this machine.</label>
+    const { imported, diagnosed } = this;
+    const canRun = imported !== null && imported.document !== '' && imported.issues.length === 0;
+    const isMeasured = canRun && isServer(imported);
+    return html`<dialog id="import" class=${diagnosed ? 'diagnosed' : ''} aria-labelledby="import-title" @close=${() => this.#closed()} @dragover=${(event: Event) => event.preventDefault()} @drop=${(event: DragEvent) => this.#drop(event)}>
+      <h2 id="import-title">${diagnosed ? 'What is wrong with this server?' : 'Import'}</h2>
+      ${diagnosed ? html`<sc-diagnosis .app=${this.app} .task=${diagnosed} .use=${(document: string, words: string) => void this.#take(document, words)}></sc-diagnosis>` : nothing}
+      <label for="import-text">A launch command, YAML of Kubernetes or Compose, a config.json, a benchmark’s result, a server’s log or metrics, or nvidia-smi, also several of them: paste it, or drop its file. It stays on this machine.</label>
       <textarea id="import-text" rows="6" spellcheck="false" autocomplete="off" .value=${this.text} @input=${(event: Event) => this.#write((event.target as HTMLTextAreaElement).value)}></textarea>
       <label class="import-base"><input type="checkbox" .checked=${this.overOpen} @change=${(event: Event) => this.#over((event.target as HTMLInputElement).checked)} /> What it does not say stays as in the open scenario; otherwise it is as in the preset llama-3.1-8b-h100-chat</label>
       <div role="status" id="import-said">${this.#answer()}</div>
       ${this.#asked()}
       <div class="button-row">
-        <button type="button" class="primary" ?disabled=${!imported || imported.document === '' || imported.issues.length > 0} @click=${() => void this.#use()}>Use</button>
+        ${isMeasured && !diagnosed ? html`<button type="button" class="primary" id="diagnose" @click=${() => this.#diagnose(imported)}>What is wrong with it?</button>` : nothing}
+        <button type="button" class=${isMeasured ? '' : 'primary'} ?disabled=${!canRun} @click=${() => void this.#use()}>Use</button>
         <button type="button" @click=${() => this.#close()}>Close</button>
       </div>
     </dialog>`;
@@ -157,14 +177,17 @@ class ImportElement extends LitElement {
 
   async #use(): Promise<void> {
     if (!this.imported) return;
-    const { document, kinds } = this.imported;
-    const issues = await this.app.applyText(this.sampling ? withTopP(document, this.sampling.on) : document);
+    await this.#take(this.#document(this.imported), this.imported.kinds.join(', '));
+  }
+
+  async #take(document: string, words: string): Promise<void> {
+    const issues = await this.app.applyText(document);
     if (issues.length > 0) {
       this.problem = issues.map(issueText).join(' ');
       return;
     }
     this.#close();
-    this.app.announce(`Imported ${kinds.join(', ')}. Undo brings back what was open.`);
+    this.app.announce(`Imported ${words}. Undo brings back what was open.`);
     setTimeout(() => this.app.announce(''), 6000);
   }
 
@@ -185,6 +208,10 @@ class ImportElement extends LitElement {
     this.app.tryOut(false);
   }
 }
+
+/** Whether the text says enough of a running server to stand beside its forecast. */
+const isServer = ({ measured }: ImportedText): boolean =>
+  measured.some(({ name }) => /^(?:ttft|tpot|itl|e2e)_ms\.|^requests_per_s$|^kv_tokens$/.test(name));
 
 interface Sampling {
   readonly on: boolean;
