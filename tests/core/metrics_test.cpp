@@ -289,7 +289,10 @@ TEST(Words, Measured_HasThreeDigits) {
   EXPECT_EQ(ThreeDigits(9.999), "10.0");
   EXPECT_EQ(ThreeDigits(-4), "-4.00");
   EXPECT_EQ(ThreeDigits(200), "200");
-  EXPECT_EQ(ThreeDigits(15903), "15,903");
+  EXPECT_EQ(ThreeDigits(15903), "15,900");
+  EXPECT_EQ(ThreeDigits(999.6), "1,000");
+  EXPECT_EQ(ThreeDigits(4383), "4,380");
+  EXPECT_EQ(ThreeDigits(-1234567), "-1,230,000");
   EXPECT_EQ(ThreeDigits(0), "0");
   EXPECT_EQ(MeasuredMs(12), "12.0 ms");
   EXPECT_EQ(MeasuredMs(15903), "15.9 s");

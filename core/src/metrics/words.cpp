@@ -35,7 +35,9 @@ std::string Ms(double value) { return InItsUnit(value, ShortNumber); }
 std::string MeasuredMs(double value) { return InItsUnit(value, ThreeDigits); }
 
 std::string ThreeDigits(double value) {
-  std::string text = ShortNumber(value);
+  double unit = 1;
+  while (std::fabs(value) >= 999.5 * unit) unit *= 10;
+  std::string text = ShortNumber(unit > 1 ? std::nearbyint(value / unit) * unit : value);
   if (text == "0") return text;
   const std::size_t dot = std::min(text.find('.'), text.size());
   const std::size_t whole = dot - (text[0] == '-' ? 1 : 0);  // a separator comes with four

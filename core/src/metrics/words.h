@@ -13,7 +13,8 @@ namespace servecast {
 // everywhere on the page.
 std::string Ms(double value);
 
-// What was measured: three digits, also where the last are zeros ("12.0", "9.00", "15,903").
+// What was measured: three digits, also where the last are zeros ("12.0", "9.00", "15,900"), as the
+// page's tiles have it.
 std::string ThreeDigits(double value);
 std::string MeasuredMs(double value);
 
