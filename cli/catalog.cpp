@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "commands.h"
 #include "io/coefficients.h"
+#include "io/report_dictionary.h"
 #include "servecast/scenario.h"
 #include "suggest.h"
 #include "text/style.h"
@@ -20,12 +21,13 @@ namespace {
 constexpr const char* kCatalogHelp =
     "servecast catalog [models|gpus|engines|workloads|scenarios] [--json]\n"
     "servecast catalog field WORD [--json]\n"
+    "servecast catalog report [--json]\n"
     "\n"
     "Lists presets, policies, every field of a scenario with unit, range, default and help, and "
     "the\n"
     "columns of the files that run writes; or the presets of one kind, or the fields whose path "
     "or\n"
-    "help has a word, in at most 80 columns.\n"
+    "help has a word, in at most 80 columns. report: every figure of a report's JSON.\n"
     "\n"
     "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
 
@@ -93,18 +95,44 @@ std::string FieldsText(const std::string& word, bool json, const Style& style) {
   return json && !text.empty() ? "[\n" + text + "\n]\n" : text;
 }
 
+// Every figure of a report by its path, with unit and help.
+void AppendMembers(const std::vector<ReportMember>& members, const std::string& path,
+                   const Style& style, std::string& text) {
+  for (const ReportMember& member : members) {
+    text += style.In(Tone::kStrong, path + member.name);
+    const std::string type = member.list ? member.type + "[]" : member.type;
+    for (const std::string& more : {type, member.unit}) {
+      if (!more.empty()) text += "  " + more;
+    }
+    text += "\n" + (member.help.empty() ? "" : Wrapped(style, "    ", member.help));
+    AppendMembers(member.members, path + member.name + (member.list ? "[]." : "."), style, text);
+  }
+}
+
+std::string ReportText(const Style& style) {
+  std::string text;
+  for (const ReportType& type : ReportTypes()) {
+    text += (text.empty() ? "" : "\n") + type.name + "\n";
+    AppendMembers(type.members, "  ", style, text);
+  }
+  return text;
+}
+
 int PrintPart(const Words& asked, bool json) {
   const Style style = StyleOf("auto", isatty(STDOUT_FILENO) != 0);
   const bool field = asked[0] == "field";
   if (field ? asked.size() != 2 : asked.size() != 1) {
     return Usage(field ? "catalog field needs one word" : "catalog: found more than one word");
   }
-  const std::string text =
-      field ? FieldsText(asked[1], json, style) : KindText(asked[0], json, style);
+  const bool report = asked[0] == "report";
+  const std::string text = field    ? FieldsText(asked[1], json, style)
+                           : report ? (json ? ReportDictionaryJson() + "\n" : ReportText(style))
+                                    : KindText(asked[0], json, style);
   if (text.empty()) {
     return Usage(field ? "no field has " + asked[1] + " in its path or help"
                        : "catalog: found " + asked[0] +
-                             ", allowed models, gpus, engines, workloads, scenarios or field WORD");
+                             ", allowed models, gpus, engines, workloads, scenarios, report or "
+                             "field WORD");
   }
   fmt::print("{}", json ? text : Finished(style, text));
   return 0;

@@ -991,7 +991,7 @@ export interface Preset {
   readonly sources?: Readonly<Record<string, string>>;
 }
 
-export type FieldType = 'integer' | 'number' | 'boolean' | 'text' | 'choice' | 'list' | 'object';
+export type FieldType = 'integer' | 'number' | 'boolean' | 'text' | 'choice' | 'list';
 
 /** One field of the scenario document; several may share a path, each with its own `when`. The form, its ranges, units, defaults and help come from here. */
 export interface Field {
@@ -1018,18 +1018,6 @@ export interface Column {
   readonly help: string;
 }
 
-/** Found behind the GPU's hit by first admissions, as shares of what the prefix cache was asked for. */
-export interface KvTier {
-  /** Capacity. */
-  readonly blocks: number;
-  readonly hit_tokens: number;
-  readonly hit_rate: number | null;
-  readonly hit_blocks: number;
-  readonly block_hit_rate: number | null;
-  /** By all admissions. */
-  readonly loaded_blocks: number;
-}
-
 export interface Catalog {
   readonly engine_version: string;
   readonly schema: number;
@@ -1052,152 +1040,6 @@ export interface Catalog {
   readonly definitions: readonly { readonly name: string; readonly title: string; readonly text: string }[];
 }
 
-/** Times in ms; null statistics when n is 0. */
-export interface Distribution {
-  readonly n: number;
-  /** That the samples are of: of an experiment, those that arrived between warm-up and drain of each run. */
-  readonly runs: number;
-  readonly mean: number | null;
-  readonly min: number | null;
-  readonly p50: number | null;
-  readonly p90: number | null;
-  readonly p95: number | null;
-  readonly p99: number | null;
-  readonly max: number | null;
-  /** 95 % confidence interval of p99. Of several runs that of the target of this percentile, null without one; of one run,
-      if the samples were independent, which they are not quite: null below 368 requests and for ITL. */
-  readonly p99_low: number | null;
-  readonly p99_high: number | null;
-  /** false when taken from log buckets of relative width 2^-10. */
-  readonly exact: boolean;
-  /** Requests without a value because the run ended (or was stopped) first. */
-  readonly censored: number;
-}
-
-/** Mean times of completed requests by where they went, ms. */
-export interface TimeParts {
-  /** Before the queue, and of output tokens on the way to the client. */
-  readonly host: number;
-  readonly queue: number;
-  readonly prefill: number;
-  readonly decode: number;
-  /** By which prefills made the steps of decodes longer. */
-  readonly interference: number;
-  /** From preemptions to the next steps. */
-  readonly preempted: number;
-  /** By which loads from slower KV tiers made steps longer; or of KV from prefill to decode replicas. */
-  readonly transfer: number;
-  /** From prefill to decode on another replica, without the transfer. */
-  readonly handover: number;
-}
-
-/** One of several pools. */
-export interface PoolReport {
-  readonly name: string;
-  readonly role: 'mixed' | 'prefill' | 'decode';
-  readonly gpu: string;
-  readonly replicas: number;
-  readonly tensor_parallel: number;
-  readonly pipeline_parallel: number;
-  readonly gpus: number;
-  /** That the KV blocks of a replica hold. */
-  readonly kv_tokens: number;
-  /** $; null: its GPU has no price. */
-  readonly cost_per_hour: number | null;
-}
-
-/** By the GPUs' laws of power (docs/model.md), hosts and cooling not counted but where said. */
-export interface Power {
-  /** W of a GPU: over the run; while its steps run; in the heaviest interval of the series. */
-  readonly mean_w: number;
-  readonly serving_w: number;
-  readonly peak_w: number;
-  /** J of all GPUs; null without tokens, without completed requests, and the latter of a pool. */
-  readonly j_per_output_token: number | null;
-  readonly j_per_request: number | null;
-  /** Of all GPUs. */
-  readonly kwh_per_hour: number;
-  /** Nine of ten set-ups that the law was not fitted to were within; absent: not known. */
-  readonly mean_w_low?: number;
-  readonly mean_w_high?: number;
-  readonly j_per_output_token_low?: number;
-  readonly j_per_output_token_high?: number;
-  /** With hosts and cooling; absent where hardware.host_w and hardware.pue add nothing. */
-  readonly site_kwh_per_hour?: number;
-  /** $ and kg of CO2 equivalent of what the site draws; absent without price_per_kwh and co2_g_per_kwh. */
-  readonly electricity_per_hour?: number;
-  readonly co2_kg_per_hour?: number;
-}
-
-/** What a pool did in one run; shares and usage are of all its replicas. */
-export interface PoolRun {
-  readonly name: string;
-  /** That it served, wholly or in part. */
-  readonly requests: number;
-  readonly steps: number;
-  readonly output_tokens: number;
-  readonly preemptions: number;
-  readonly kv_mean_usage: number;
-  readonly kv_peak_usage: number;
-  readonly kv_mean_fragmentation: number;
-  readonly kv_peak_fragmentation: number;
-  readonly allocation_failures: number;
-  readonly busy_share: number;
-  /** Of the time in which admission waited for blocks, seats or tokens. */
-  readonly blocked_share: number;
-  readonly mfu: number;
-  readonly bandwidth_use: number;
-  /** Of its GPUs and tokens; absent where the power of its GPU is not known. */
-  readonly power?: Power;
-}
-
-/** What pooled figures rest on: requests_per_s = completed / seconds, output_tokens_per_s = output_tokens / seconds,
-    goodput_per_s = attainment * (completed + lost) / seconds. */
-export interface Counted {
-  readonly runs: number;
-  /** That distributions and attainment are of: they arrived between warm-up and drain. */
-  readonly requests: number;
-  /** From the warm-up to the last arrival, or the end of the run where most answers come later and no client thinks; of an overload, while
-      load was offered. Of all runs together. */
-  readonly seconds: number;
-  /** In these seconds. */
-  readonly completed: number;
-  /** Dropped, rejected or timed out, of those that arrived in these seconds. */
-  readonly lost: number;
-  /** Of the completed. */
-  readonly output_tokens: number;
-}
-
-/** The requests of a class of the workload. */
-export interface ClassReport {
-  readonly name: string;
-  readonly ttft_ms: Distribution;
-  readonly tpot_ms: Distribution;
-  readonly e2e_ms: Distribution;
-  /** Of an experiment. */
-  readonly counted?: Counted;
-  readonly requests_per_s: number;
-  /** Of completed requests. */
-  readonly output_tokens_per_s: number;
-  readonly goodput_per_s: number;
-  /** Null without a target that is the class's, or that of all. */
-  readonly attainment: number | null;
-}
-
-/** The requests of a class in one run. */
-export interface ClassRun {
-  readonly name: string;
-  readonly arrived: number;
-  readonly completed: number;
-  readonly dropped: number;
-  readonly timed_out: number;
-  readonly rejected: number;
-  /** First tokens after the class's deadline; null when it has none. */
-  readonly deadline_misses: number | null;
-  /** Of the service that it asked for while load was offered; null when it asked for none. */
-  readonly served_share: number | null;
-}
-
 /** "partial": of an Experiment that has not finished. "not_judged": the evidence is known to be bad, or no request can have what a target asks for; all figures are there.
     "does_not_fit": of a simulation that has an error; the report has the verdict and `unfit`, all else is 0. */
 export type VerdictState =
@@ -1214,6 +1056,82 @@ export type VerdictState =
 /** Calibrated: constants were fitted to such servers. Compared: they were measured, and nothing was fitted to them. Known
     bad: measured, and far off. */
 export type EvidenceClass = 'calibrated' | 'compared' | 'untested' | 'known_bad';
+
+/** Of one run, by a Simulation. */
+export type RunReport = Report & RunFigures;
+
+// Figures of a report, written by tests/cli/figures.test.mjs.
+
+/** Times in ms; null statistics when n is 0. */
+export interface Distribution {
+  /** Samples. */
+  readonly n: number;
+  /** Runs that the samples are of; of an experiment, those that arrived between warm-up and drain of each. */
+  readonly runs: number;
+  readonly mean: number | null;
+  readonly min: number | null;
+  readonly p50: number | null;
+  readonly p90: number | null;
+  readonly p95: number | null;
+  readonly p99: number | null;
+  readonly max: number | null;
+  /** 95 % confidence interval of p99. Of several runs that of the target of this percentile, null without one; of
+      one run, if the samples were independent, which they are not quite: null below 368 requests and for ITL. */
+  readonly p99_low: number | null;
+  readonly p99_high: number | null;
+  /** False when taken from log buckets of relative width 2^-10. */
+  readonly exact: boolean;
+  /** Requests without a value because the run ended (or was stopped) first. */
+  readonly censored: number;
+}
+
+/** What pooled figures rest on: requests_per_s = completed / seconds, output_tokens_per_s = output_tokens / seconds,
+    goodput_per_s = attainment * (completed + lost) / seconds. */
+export interface Counted {
+  readonly runs: number;
+  /** That distributions and attainment are of: they arrived between warm-up and drain. */
+  readonly requests: number;
+  /** From the warm-up to the last arrival, or the end of the run where most answers come later and no client thinks;
+      of an overload, while load was offered. Of all runs together. */
+  readonly seconds: number;
+  /** In these seconds. */
+  readonly completed: number;
+  /** Dropped, rejected or timed out, of those that arrived in these seconds. */
+  readonly lost: number;
+  /** Of the completed. */
+  readonly output_tokens: number;
+}
+
+/** The requests of a class of the workload. */
+export interface ClassReport {
+  readonly name: string;
+  readonly ttft_ms: Distribution;
+  readonly tpot_ms: Distribution;
+  readonly e2e_ms: Distribution;
+  /** Of the pooled figures; absent where all are of one run. */
+  readonly counted?: Counted;
+  readonly requests_per_s: number;
+  /** Of completed requests. */
+  readonly output_tokens_per_s: number;
+  readonly goodput_per_s: number;
+  /** Null without a target that is the class's, or that of all. */
+  readonly attainment: number | null;
+}
+
+/** One of several pools. */
+export interface PoolReport {
+  readonly name: string;
+  readonly role: 'mixed' | 'prefill' | 'decode';
+  readonly gpu: string;
+  readonly replicas: number;
+  readonly tensor_parallel: number;
+  readonly pipeline_parallel: number;
+  readonly gpus: number;
+  /** That the KV blocks of a replica hold. */
+  readonly kv_tokens: number;
+  /** $; null: its GPU has no price. */
+  readonly cost_per_hour: number | null;
+}
 
 /** How far step times are off. */
 export interface Evidence {
@@ -1232,222 +1150,28 @@ export interface Evidence {
   readonly warnings: readonly string[];
 }
 
-/** A figure beside the bound that no run can be beyond, or the law that all follow. */
-export interface SanityCheck {
-  readonly name: 'littles_law' | 'roofline' | 'kv' | 'utilisation';
-  /** One sentence. */
-  readonly help: string;
-  readonly unit: string;
-  readonly simulated: number;
-  readonly bound: number;
-  readonly ok: boolean;
-}
-
-/** Figures of one run, from its beginning to its end. */
-export interface RunFigures {
-  readonly arrived: number;
-  readonly completed: number;
-  readonly queued: number;
-  readonly running: number;
-  readonly dropped: number;
-  readonly timed_out: number;
-  readonly rejected: number;
-  readonly length_capped: number;
-  readonly preemptions: number;
-  /** Of the arrived requests, to which they add up; length: cut at the longest sequence that the engine serves. */
-  readonly finish_reasons: {
-    readonly stop: number;
-    readonly length: number;
-    readonly dropped: number;
-    readonly timed_out: number;
-    readonly unfinished: number;
-    readonly rejected: number;
-  };
-  readonly itl_ms: Distribution;
-  /** From the end of a request's step to the start of its next, over all such pairs. */
-  readonly step_delay_ms: Distribution;
-  /** Jain's index over the classes' served shares, 1/n to 1; null with fewer than two. */
-  readonly fairness: number | null;
-  readonly prompt_tokens: number;
-  readonly output_tokens: number;
-  readonly simulated_s: number;
-  readonly steps: number;
-  /** Requests that wait or run, over time. */
-  readonly mean_in_system: number;
-  /** Requests that run, while a step runs. */
-  readonly mean_batch_size: number;
-  /** FLOPs and bytes that the steps need, of the GPU's peaks over the run; null with engine.compat. */
-  readonly mfu: number | null;
-  readonly bandwidth_use: number | null;
-  /** Absent where the power of some GPU is not known, and with engine.compat "blis". */
-  readonly power?: Power;
-  /** Parts add up to the mean E2E, and TTFT, of the completed; absent with engine.compat. */
-  readonly time_split?: {
-    readonly n: number;
-    readonly ttft_ms: TimeParts;
-    readonly e2e_ms: TimeParts;
-  };
-  /** KV that has arrived at decode replicas by the end; absent without them. Times are those on the link. */
-  readonly kv_transfer?: {
-    readonly first_token_from: 'prefill' | 'decode';
-    readonly transfers: number;
-    readonly bytes: number;
-    readonly mean_ms: number;
-    readonly p99_ms: number;
-  };
-  /** Behind a router: each figure by replica. */
-  readonly replicas?: {
-    /** Placed on it. */
-    readonly requests: readonly number[];
-    /** Of the time: some step ran. */
-    readonly busy_share: readonly number[];
-    /** Requests placed on it that had not ended, over time. */
-    readonly mean_outstanding: readonly number[];
-    readonly kv_peak_usage: readonly number[];
-    readonly ttft_mean_ms: readonly (number | null)[];
-  };
-  /** Clients that try again; absent where they do not. */
-  readonly retries?: {
-    /** Attempts that have arrived; by request that has. */
-    readonly attempts: number;
-    readonly amplification: number;
-    /** Requests with more than one attempt. */
-    readonly retried: number;
-    /** Requests whose last attempt was turned away or timed out; of them for want of a budget. */
-    readonly given_up: number;
-    readonly over_budget: number;
-    /** Output tokens of attempts that timed out. */
-    readonly tokens_lost: number;
-  };
-  /** Replicas that came and went; absent where their number is fixed. */
-  readonly scaling?: {
-    readonly cold_start_s: number;
-    /** The part of a cold start that loads the weights. */
-    readonly weights_s: number;
-    /** Decided by the scaler. */
-    readonly starts: number;
-    readonly stops: number;
-    /** Most replicas up at one time; on average over the run. */
-    readonly peak_up: number;
-    readonly mean_up: number;
-    /** On average over the run: starting, up or draining. */
-    readonly mean_replicas: number;
-    /** Of these. */
-    readonly mean_gpus: number;
-    readonly gpu_hours: number;
-    /** Of gpu_hours, in US dollars; null: the GPU has no price. */
-    readonly cost: number | null;
-    /** Replicas in each state from a time on. */
-    readonly at_s: readonly number[];
-    readonly starting: readonly number[];
-    readonly up: readonly number[];
-    readonly draining: readonly number[];
-  };
-  readonly sanity: readonly SanityCheck[];
-  /** Preempted requests that wait here, where SGLang 0.5.16 would have lost them; absent: none. */
-  readonly sglang_would_lose?: number;
-  /** Of prefills: tokens computed, and how many more if each were as long as the longest of its step and bucket. */
-  readonly padding: {
-    readonly prefill_tokens: number;
-    readonly padding_tokens: number;
-  };
-  /** Of speculative decoding, where a step verified drafts. */
-  readonly speculative?: {
-    /** Requests in steps with drafts of theirs, summed over steps. */
-    readonly verified_steps: number;
-    readonly draft_tokens: number;
-    readonly accepted_tokens: number;
-    /** Of the accepted, those that a client got: not those beyond a request's end. */
-    readonly used_draft_tokens: number;
-    /** Drafts that were computed and that no client got. */
-    readonly wasted_draft_tokens: number;
-    readonly acceptance_rate: number;
-    /** Mean tokens of a request's step with drafts, the model's own included. */
-    readonly acceptance_length: number;
-  };
-  /** Look-ups of prompts, by first admissions; rates are null when nothing was looked up. */
-  readonly prefix_cache: {
-    readonly query_tokens: number;
-    readonly hit_tokens: number;
-    /** hit_tokens / query_tokens. */
-    readonly hit_rate: number | null;
-    /** Full KV blocks of the prompts. */
-    readonly query_blocks: number;
-    readonly hit_blocks: number;
-    readonly block_hit_rate: number | null;
-    /** Found by requests that had been preempted; not among the hits above. */
-    readonly resumed_hit_tokens: number;
-    /** Cached blocks whose content was overwritten. */
-    readonly evicted_blocks: number;
-  };
-  /** Absent without tiers behind the GPU's KV cache. */
-  readonly kv_offload?: {
-    /** Host memory and disk, each absent without room for a block. */
-    readonly cpu?: KvTier;
-    readonly disk?: KvTier;
-    readonly offloaded_blocks: number;
-    /** Loaded within 1 ms of being offloaded. */
-    readonly thrashed_blocks: number;
-    /** By which steps were longer. */
-    readonly transfer_s: number;
-  };
-  readonly classes: readonly ClassRun[];
-  /** Absent where there is one. */
-  readonly pools?: readonly PoolRun[];
-  readonly binding_constraint: {
-    /** Of the resource that Report.binding_constraint names. */
-    readonly share: number;
-    /** Share of the time that some step ran. */
-    readonly busy_share: number;
-    /** Share of the time per constraint. */
-    readonly shares: Readonly<Record<string, number>>;
-  };
-  readonly kv: {
-    readonly mean_usage: number;
-    readonly peak_usage: number;
-    /** Room in used blocks that holds no token, of the whole KV cache: over time, and at most. */
-    readonly mean_fragmentation: number;
-    readonly peak_fragmentation: number;
-    /** Times that KV blocks were asked for and there were not enough. */
-    readonly allocation_failures: number;
-    /** By name, "" the only one: usage is over time, and at most. */
-    readonly pools: readonly {
-      readonly name: string;
-      readonly mean_usage: number;
-      readonly peak_usage: number;
-    }[];
-    /** Garbage collections (an option), and their time in all. */
-    readonly gc_passes: number;
-    readonly gc_ms: number;
-  };
-  /** Weights, overhead and used KV blocks, of the total, over time. */
-  readonly memory: { readonly mean_usage: number };
-  /** Of the stages' time while batches were in flight: idle. Absent with one pipeline stage. */
-  readonly pipeline?: { readonly bubble_share: number };
-}
-
-/** Of one run, by a Simulation. */
-export type RunReport = Report & RunFigures;
-
-/** Of an Experiment distributions, rates, attainment, cost and targets are pooled over what counts of all its runs, and
-    what is of the first run alone is in `first_run`. */
+/** Of an Experiment distributions, rates, attainment, cost and targets are pooled over what counts of all its runs,
+    and what is of the first run alone is in `first_run`. */
 export interface Report {
   readonly schema: number;
   readonly engine_version: string;
+  readonly name: string;
   readonly scenario_id: string;
   readonly fingerprint: string;
-  readonly name: string;
   readonly finished: boolean;
   readonly ttft_ms: Distribution;
   readonly tpot_ms: Distribution;
   readonly e2e_ms: Distribution;
   readonly scheduling_delay_ms: Distribution;
-  readonly requests_per_s: number;
+  /** Of completed requests. */
   readonly output_tokens_per_s: number;
   readonly output_tokens_per_s_per_gpu: number;
+  /** Completed. */
+  readonly requests_per_s: number;
   /** Completed requests that met every SLO limit, per second. */
   readonly goodput_per_s: number;
-  /** Share of all arrived requests that met every limit (unfinished, dropped and timed-out ones are misses); null without SLO. */
+  /** Share of all arrived requests that met every limit (unfinished, dropped and timed-out ones are misses); null
+      without SLO. */
   readonly attainment: number | null;
   readonly gpus: number;
   /** $ per million output tokens; null without a price. */
@@ -1458,14 +1182,15 @@ export interface Report {
   readonly pools?: readonly PoolReport[];
   readonly verdict: {
     readonly state: VerdictState;
-    /** "Meets TTFT p99 <= 800 ms with a margin of 31 %." Of an experiment: "Llama-3.1-8B on 1 x H100 meets both targets at
-        40 req/s; closest is TPOT p99, 15.3 of 20 ms (14.8 to 16)." */
+    /** "Meets TTFT p99 <= 800 ms with a margin of 31 %." Of an experiment: "Llama-3.1-8B on 1 x H100 meets both
+        targets at 40 req/s; closest is TPOT p99, 15.3 of 20 ms (14.8 to 16)." */
     readonly sentence: string;
     /** "The limit is KV memory: 22 % of the time admission waits for blocks." */
     readonly limit: string;
     /** Anything else a reader must know: drops, caps, few samples. May be "". */
     readonly note: string;
-    /** That all targets are met, sampling and the forecast's error together. Of a run with bands, where that error is known. */
+    /** That all targets are met, sampling and the forecast's error together. Of a run with bands, where that error
+        is known. */
     readonly probability?: number;
   };
   readonly slo: readonly {
@@ -1486,11 +1211,12 @@ export interface Report {
     readonly e2e_ms?: number;
     /** 1 - value / limit; of attainment 1 - share beyond / share that may be. */
     readonly margin: number | null;
-    /** The 95 % interval, ms, or of attainment a share; null without an experiment, or where there are too few requests. */
+    /** The 95 % interval, ms, or of attainment a share; null without an experiment, or where there are too few
+        requests. */
     readonly low: number | null;
     readonly high: number | null;
-    /** Where it lies with the probability `level`, sampling and the forecast's error together: ms, or of attainment a share. Of
-        a run with bands. */
+    /** Where it lies with the probability `level`, sampling and the forecast's error together: ms, or of attainment
+        a share. Of a run with bands. */
     readonly band?: {
       readonly low: number;
       /** Null: the latency may grow for as long as requests come. */
@@ -1499,7 +1225,10 @@ export interface Report {
       /** That this target is met. */
       readonly probability: number;
       /** Of the forecast's error alone. */
-      readonly model: { readonly low: number; readonly high: number | null };
+      readonly model: {
+        readonly low: number;
+        readonly high: number | null;
+      };
     };
     /** That it is of. */
     readonly runs: number;
@@ -1556,13 +1285,15 @@ export interface Report {
   readonly saturation: {
     readonly state: 'stable' | 'near' | 'overloaded';
     readonly evidence: string;
+    /** Growth of the queue over the last half of the arrivals. */
     readonly queue_slope_per_s: number;
     readonly queue_slope_t: number;
     readonly queue_p95: number;
+    /** Of the scarcest of KV blocks, seats, tokens and arithmetic. */
     readonly utilization: number;
     /** Requests in the system still grew when arrivals ended. */
     readonly filling: boolean;
-    /** Of the run that was looked at; of an experiment, one as long as those that the verdict rests on. */
+    /** Of the run that was looked at; of an experiment, one as long as those that its verdict rests on. */
     readonly requests: number;
   };
   readonly binding_constraint: {
@@ -1581,19 +1312,22 @@ export interface Report {
       | 'none';
   };
   readonly kv: {
+    /** Of a replica. */
     readonly blocks: number;
     readonly block_size: number;
     readonly tokens: number;
     /** By name, "" the only one. */
-    readonly pools: readonly { readonly name: string; readonly tokens: number }[];
+    readonly pools: readonly {
+      readonly name: string;
+      /** That the blocks of a replica hold. */
+      readonly tokens: number;
+    }[];
   };
-  /** Where results are by rules other than the default engine's, or not by those of the engine that is simulated. */
-  readonly departures?: readonly string[];
   /** Absent with one pipeline stage. */
   readonly pipeline?: {
     readonly stages: number;
   };
-  /** GiB per GPU. */
+  /** Of a GPU. */
   readonly memory: {
     readonly total_gib: number;
     readonly usable_gib: number;
@@ -1601,6 +1335,8 @@ export interface Report {
     readonly overhead_gib: number;
     readonly kv_gib: number;
   };
+  /** Where results are by rules other than the default engine's, or not by those of the engine that is simulated. */
+  readonly departures?: readonly string[];
   readonly latency_model: {
     readonly backend: string;
     /** Where its numbers come from. */
@@ -1610,13 +1346,18 @@ export interface Report {
     readonly known_error: string;
   };
   readonly evidence: Evidence;
-  /** What bands rest on. Of a run with bands. */
+  readonly workload: {
+    readonly source: 'synthetic' | 'trace';
+    readonly name: string;
+    readonly requests: number;
+  };
+  /** What bands rest on. Of a run with bands, where the forecast's error is known. */
   readonly model_error?: {
-    /** Servers like this one were slower by this share of the forecast; below 0: faster. */
+    /** Servers like this one were slower by so much; below 0: faster. */
     readonly bias: number;
     /** The part of it that bands are moved by. */
     readonly corrected: number;
-    /** Of the time of a step, with the probability `level`. */
+    /** Of the time of a step, at `level`. */
     readonly half_width: number;
     readonly level: number;
     /** Of the nearest measured set-up. */
@@ -1624,16 +1365,301 @@ export interface Report {
     /** Whole sentences. */
     readonly sentence: string;
   };
-  readonly workload: {
-    readonly source: 'synthetic' | 'trace';
-    readonly name: string;
-    readonly requests: number;
-  };
   /** From its beginning to its end. Absent of a Simulation, which gives a RunReport. */
   readonly first_run?: RunFigures;
   /** The resolved scenario: presets inlined; runs again as it is. */
   readonly scenario: Record<string, unknown>;
 }
+
+/** By the GPUs' laws of power (docs/model.md), hosts and cooling not counted but where said. */
+export interface Power {
+  /** Of a GPU, over the run. */
+  readonly mean_w: number;
+  /** Of a GPU, while its steps run. */
+  readonly serving_w: number;
+  /** Of a GPU, in the heaviest interval of the series. */
+  readonly peak_w: number;
+  /** Of all GPUs; null without output tokens. */
+  readonly j_per_output_token: number | null;
+  /** Of all GPUs; null without completed requests, and of a pool. */
+  readonly j_per_request: number | null;
+  /** Of all GPUs. */
+  readonly kwh_per_hour: number;
+  /** 90 % of the set-ups that the law was not fitted to were within; absent: not known. */
+  readonly mean_w_low?: number;
+  readonly mean_w_high?: number;
+  readonly j_per_output_token_low?: number;
+  readonly j_per_output_token_high?: number;
+  /** With hosts and cooling; absent where hardware.host_w and hardware.pue add nothing. */
+  readonly site_kwh_per_hour?: number;
+  /** $ for what the site draws; absent without hardware.price_per_kwh. */
+  readonly electricity_per_hour?: number;
+  /** CO2 equivalent of what the site draws; absent without hardware.co2_g_per_kwh. */
+  readonly co2_kg_per_hour?: number;
+}
+
+/** Mean times of completed requests by where they went, ms. */
+export interface TimeParts {
+  /** Before the queue, and of output tokens on the way to the client. */
+  readonly host: number;
+  readonly queue: number;
+  readonly prefill: number;
+  readonly decode: number;
+  /** By which prefills made the steps of decodes longer. */
+  readonly interference: number;
+  /** From preemptions to the next steps. */
+  readonly preempted: number;
+  /** By which loads from slower KV tiers made steps longer; or of KV from prefill to decode replicas. */
+  readonly transfer: number;
+  /** From prefill to decode on another replica, without the transfer. */
+  readonly handover: number;
+}
+
+/** The requests of a class in one run. */
+export interface ClassRun {
+  readonly name: string;
+  readonly arrived: number;
+  readonly completed: number;
+  readonly dropped: number;
+  readonly timed_out: number;
+  readonly rejected: number;
+  /** First tokens after the class's deadline; null when it has none. */
+  readonly deadline_misses: number | null;
+  /** Of the service that it asked for while load was offered; null when it asked for none. */
+  readonly served_share: number | null;
+}
+
+/** What a pool did in one run; shares and usage are of all its replicas. */
+export interface PoolRun {
+  readonly name: string;
+  /** That it served, wholly or in part. */
+  readonly requests: number;
+  readonly steps: number;
+  readonly output_tokens: number;
+  readonly preemptions: number;
+  readonly kv_mean_usage: number;
+  readonly kv_peak_usage: number;
+  readonly kv_mean_fragmentation: number;
+  readonly kv_peak_fragmentation: number;
+  readonly allocation_failures: number;
+  /** Of the time: some step ran. */
+  readonly busy_share: number;
+  /** Of the time in which admission waited for blocks, seats or tokens. */
+  readonly blocked_share: number;
+  readonly mfu: number;
+  readonly bandwidth_use: number;
+  /** Of its GPUs and tokens; absent where the power of its GPU is not known. */
+  readonly power?: Power;
+}
+
+/** A figure beside the bound that no run can be beyond, or the law that all follow. */
+export interface SanityCheck {
+  readonly name: 'littles_law' | 'roofline' | 'kv' | 'utilisation';
+  /** One sentence. */
+  readonly help: string;
+  readonly unit: string;
+  readonly simulated: number;
+  readonly bound: number;
+  readonly ok: boolean;
+}
+
+/** Found behind the GPU's hit by first admissions, as shares of what the prefix cache was asked for. */
+export interface KvTier {
+  /** Capacity. */
+  readonly blocks: number;
+  readonly hit_tokens: number;
+  readonly hit_rate: number | null;
+  readonly hit_blocks: number;
+  readonly block_hit_rate: number | null;
+  /** By all admissions. */
+  readonly loaded_blocks: number;
+}
+
+/** Figures of one run, from its beginning to its end. */
+export interface RunFigures {
+  readonly arrived: number;
+  readonly completed: number;
+  readonly queued: number;
+  readonly running: number;
+  readonly dropped: number;
+  readonly timed_out: number;
+  readonly rejected: number;
+  /** Of the completed. */
+  readonly length_capped: number;
+  readonly preemptions: number;
+  /** Of the arrived requests, to which they add up; length: cut at the longest sequence that the engine serves. */
+  readonly finish_reasons: {
+    readonly stop: number;
+    readonly length: number;
+    readonly dropped: number;
+    readonly timed_out: number;
+    readonly unfinished: number;
+    readonly rejected: number;
+  };
+  readonly itl_ms: Distribution;
+  /** From the end of a request's step to the start of its next, over all such pairs. */
+  readonly step_delay_ms: Distribution;
+  /** Jain's index over the classes' served shares, 1/n to 1; null with fewer than two. */
+  readonly fairness: number | null;
+  /** Of the completed. */
+  readonly prompt_tokens: number;
+  /** Made so far. */
+  readonly output_tokens: number;
+  readonly simulated_s: number;
+  readonly steps: number;
+  /** Requests that wait or run, over time. */
+  readonly mean_in_system: number;
+  /** Requests that run, while a step runs. */
+  readonly mean_batch_size: number;
+  /** FLOPs that the steps need, of the GPU's peak over the run; null with engine.compat. */
+  readonly mfu: number | null;
+  /** Bytes that the steps need, of the GPU's peak over the run; null with engine.compat. */
+  readonly bandwidth_use: number | null;
+  /** Absent where the power of some GPU is not known, and with engine.compat "blis". */
+  readonly power?: Power;
+  /** Parts add up to the mean E2E, and TTFT, of the completed; absent with engine.compat. */
+  readonly time_split?: {
+    readonly n: number;
+    readonly ttft_ms: TimeParts;
+    readonly e2e_ms: TimeParts;
+  };
+  readonly classes: readonly ClassRun[];
+  /** Absent where there is one. */
+  readonly pools?: readonly PoolRun[];
+  /** KV that has arrived at decode replicas by the end; absent without them. Times are those on the link. */
+  readonly kv_transfer?: {
+    readonly first_token_from: 'prefill' | 'decode';
+    readonly transfers: number;
+    readonly bytes: number;
+    readonly mean_ms: number;
+    readonly p99_ms: number;
+  };
+  /** Behind a router: each figure by replica. */
+  readonly replicas?: {
+    /** Placed on it. */
+    readonly requests: readonly number[];
+    /** Of the time: some step ran. */
+    readonly busy_share: readonly number[];
+    /** Requests placed on it that had not ended, over time. */
+    readonly mean_outstanding: readonly number[];
+    readonly kv_peak_usage: readonly number[];
+    readonly ttft_mean_ms: readonly (number | null)[];
+  };
+  /** Replicas that came and went; absent where their number is fixed. */
+  readonly scaling?: {
+    readonly cold_start_s: number;
+    /** The part of a cold start that loads the weights. */
+    readonly weights_s: number;
+    /** Decided by the scaler. */
+    readonly starts: number;
+    readonly stops: number;
+    /** Most replicas up at one time. */
+    readonly peak_up: number;
+    /** On average over the run. */
+    readonly mean_up: number;
+    /** On average over the run: starting, up or draining. */
+    readonly mean_replicas: number;
+    /** Of these. */
+    readonly mean_gpus: number;
+    readonly gpu_hours: number;
+    /** Of gpu_hours, in US dollars; null: the GPU has no price. */
+    readonly cost: number | null;
+    /** Replicas in each state from a time on. */
+    readonly at_s: readonly number[];
+    readonly starting: readonly number[];
+    readonly up: readonly number[];
+    readonly draining: readonly number[];
+  };
+  readonly sanity: readonly SanityCheck[];
+  readonly binding_constraint: {
+    /** Of the resource that Report.binding_constraint names. */
+    readonly share: number;
+    /** Share of the time that some step ran. */
+    readonly busy_share: number;
+    /** Share of the time per constraint. */
+    readonly shares: Readonly<Record<string, number>>;
+  };
+  readonly kv: {
+    readonly mean_usage: number;
+    readonly peak_usage: number;
+    /** Room in used blocks that holds no token, of the whole KV cache: over time, and at most. */
+    readonly mean_fragmentation: number;
+    readonly peak_fragmentation: number;
+    /** Times that KV blocks were asked for and there were not enough. */
+    readonly allocation_failures: number;
+    /** By name, "" the only one. */
+    readonly pools: readonly {
+      readonly name: string;
+      /** Over time. */
+      readonly mean_usage: number;
+      /** At most. */
+      readonly peak_usage: number;
+    }[];
+    /** Garbage collections (an option), and their time in all. */
+    readonly gc_passes: number;
+    readonly gc_ms: number;
+  };
+  /** Preempted requests that wait here, where SGLang 0.5.16 would have lost them; absent: none. */
+  readonly sglang_would_lose?: number;
+  /** Of prefills: tokens computed, and how many more if each were as long as the longest of its step and bucket. */
+  readonly padding: {
+    readonly prefill_tokens: number;
+    readonly padding_tokens: number;
+  };
+  /** Of speculative decoding, where a step verified drafts. */
+  readonly speculative?: {
+    /** Requests in steps with drafts of theirs, summed over steps. */
+    readonly verified_steps: number;
+    readonly draft_tokens: number;
+    readonly accepted_tokens: number;
+    /** Of the accepted, those that a client got: not those beyond a request's end. */
+    readonly used_draft_tokens: number;
+    /** Drafts that were computed and that no client got. */
+    readonly wasted_draft_tokens: number;
+    readonly acceptance_rate: number;
+    /** Mean tokens of a request's step with drafts, the model's own included. */
+    readonly acceptance_length: number;
+  };
+  /** Look-ups of prompts, by first admissions; rates are null when nothing was looked up. */
+  readonly prefix_cache: {
+    readonly query_tokens: number;
+    readonly hit_tokens: number;
+    /** hit_tokens / query_tokens. */
+    readonly hit_rate: number | null;
+    /** Full KV blocks of the prompts. */
+    readonly query_blocks: number;
+    readonly hit_blocks: number;
+    readonly block_hit_rate: number | null;
+    /** Found by requests that had been preempted; not among the hits above. */
+    readonly resumed_hit_tokens: number;
+    /** Cached blocks whose content was overwritten. */
+    readonly evicted_blocks: number;
+  };
+  /** Absent without tiers behind the GPU's KV cache. */
+  readonly kv_offload?: {
+    /** Absent without room for a block. */
+    readonly cpu?: KvTier;
+    /** Absent without room for a block. */
+    readonly disk?: KvTier;
+    readonly offloaded_blocks: number;
+    /** Loaded within 1 ms of being offloaded. */
+    readonly thrashed_blocks: number;
+    /** By which steps were longer. */
+    readonly transfer_s: number;
+  };
+  /** Absent with one pipeline stage. */
+  readonly pipeline?: {
+    /** Of the stages' time while batches were in flight: idle. */
+    readonly bubble_share: number;
+  };
+  /** Of a GPU. */
+  readonly memory: {
+    /** Weights, overhead and used KV blocks, of the total, over time. */
+    readonly mean_usage: number;
+  };
+}
+
+// End of what is written.
 
 export interface InstantiateOptions {
   wasmBinary?: Uint8Array;

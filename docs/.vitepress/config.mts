@@ -97,7 +97,10 @@ export default defineConfig({
           'sweeps',
         ),
       },
-      { text: 'Reference', items: pages('reference/fields', 'reference/commands', 'reference/terms', 'scenario') },
+      {
+        text: 'Reference',
+        items: pages('reference/fields', 'reference/commands', 'reference/terms', 'reference/report', 'scenario'),
+      },
       { text: 'Method', items: pages('model', 'physics-model', 'reference/accuracy', 'fidelity') },
       {
         text: 'Decisions',

@@ -88,6 +88,29 @@ function termsPage() {
   );
 }
 
+function reportPage() {
+  const { types } = JSON.parse(said('catalog', 'report', '--json'));
+  const rowsOf = (members, path) =>
+    members.flatMap((one) => [
+      [
+        code(path + one.name),
+        cell(`${one.type ?? ''}${one.list ? '[]' : ''}`),
+        cell(one.unit ?? ''),
+        cell(one.help ?? ''),
+        one.optional ? 'may be absent' : '',
+      ],
+      ...rowsOf(one.members ?? [], `${path}${one.name}${one.list ? '[]' : ''}.`),
+    ]);
+  const parts = types.map(
+    ({ name, members }) => `## ${name}\n\n${table(['member', 'type', 'unit', 'what it is', ''], rowsOf(members, ''))}`,
+  );
+  page(
+    'report',
+    `# Figures of a report\n\nEvery member of what \`servecast run\` prints, as \`servecast catalog report\` lists them. A share is from 0 ` +
+      `to 1. Of several runs, \`Report\` is of all, and \`first_run\` has \`RunFigures\` of the first.\n\n${parts.join('\n\n')}`,
+  );
+}
+
 /** What was measured and predicted in a run, as a link to its scenario. */
 function openedRun({ figure, measured_ms: measured, predicted_ms: predicted, scenario }) {
   const time = (ms) => (ms < 1000 ? `${Number(ms.toPrecision(3))} ms` : `${Number((ms / 1000).toPrecision(3))} s`);
@@ -157,5 +180,6 @@ function sentences() {
 fieldsPage();
 commandsPage();
 termsPage();
+reportPage();
 accuracyPage();
 sentences();

@@ -5,6 +5,7 @@ import { formatCount, formatGivenTime, formatNumber, formatPercent, formatQuanti
 import { addStyles } from '../lib/part';
 import styles from '../styles/numbers.css?inline';
 import { isObject, type Json } from '../state/document';
+import { figureUnits } from './figure-units';
 import { firstRun, whichRun } from '../lib/first-run';
 
 const distributions = [
@@ -127,16 +128,19 @@ const shownElsewhere = new Set([
 
 function flatten(report: Report): [string, string][] {
   const rows: [string, string][] = [];
-  // `named`: the path whose last key says the unit; ends of an interval have that of their value, as those of a band within it.
-  const walk = (value: Json, path: readonly string[], named = path, whole?: string): void => {
+  // `whole`: the figure whose interval or band this is; its ends have its unit.
+  const walk = (value: Json, path: readonly string[], named = path, whole?: readonly string[]): void => {
     if (Array.isArray(value)) {
       for (const [index, item] of value.entries()) walk(item, [...path, String(index + 1)]);
     } else if (isObject(value)) {
-      const middle = ['share', 'value_ms', 'served_per_s'].find((key) => key in value) ?? whole;
+      const key = ['share', 'value_ms', 'served_per_s'].find((each) => each in value);
+      const within = key === undefined ? whole : [...path, key];
       for (const [key, item] of Object.entries(value).filter(
         ([key]) => path[0] !== 'first_run' || !shownElsewhere.has(key),
-      ))
-        walk(item, [...path, key], [...path, middle && ['low', 'high'].includes(key) ? middle : key], middle);
+      )) {
+        const own = [...path, key];
+        walk(item, own, within && ['low', 'high'].includes(key) ? within : own, within);
+      }
     } else {
       rows.push([wordsOf(path), valueText(named, value as null | boolean | number | string)]);
     }
@@ -165,36 +169,28 @@ function wordsOf(path: readonly string[]): string {
   return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
-/** Of rows whose key does not say it. */
-const units: Readonly<Record<string, string>> = {
-  requests_per_s: 'requests/s',
-  goodput_per_s: 'requests/s',
-  output_tokens_per_s: 'tokens/s',
-  output_tokens_per_s_per_gpu: 'tokens/s',
-  'saturation.queue_slope_per_s': 'requests/s',
-  'overload.served_per_s': 'requests/s',
-  'overload.offered_per_s': 'requests/s',
-  'saturation.queue_p95': 'requests',
-  'kv.block_size': 'tokens',
-  cost_per_million_output_tokens: '$',
-};
+/** The label has these already: "J per output token". */
+const labelled = new Set(['J', 'kWh', 'kg']);
 
-const shares = /usage|fragmentation|utilization|attainment|mfu|bandwidth_use|share$|margin|hit_rate$/;
-
-/** By the unit in the key's name. */
 function valueText(path: readonly string[], value: null | boolean | number | string): string {
-  const key = path.at(-1) ?? '';
   if (value === null) return '–';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'string') return value === '' ? '–' : value;
-  if (key === 'limit_ms') return formatGivenTime(value);
-  if (key.endsWith('_ms')) return formatTime(value);
-  if (key.endsWith('_w')) return `${formatNumber(value, 3)}\u202fW`;
-  if (key.endsWith('_gib')) return `${formatNumber(value, 4)}\u202fGiB`;
-  if (key.endsWith('_s') && !key.endsWith('_per_s')) return formatTime(value * 1000);
-  if (shares.test(key) || path.at(-2) === 'shares') return formatPercent(value);
-  const unit = units[path.join('.')] ?? (path.length > 1 ? /(tokens|blocks)$/.exec(key)?.[0] : undefined);
-  return `${Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4)}${unit === undefined ? '' : `\u202f${unit}`}`;
+  const unit = unitOf(path);
+  if (path.at(-1) === 'limit_ms') return formatGivenTime(value);
+  if (unit === 'ms') return formatTime(value);
+  if (unit === 's') return formatTime(value * 1000);
+  if (unit === 'share') return formatPercent(value);
+  if (unit === 'W' || unit === 'GiB') return `${formatNumber(value, unit === 'W' ? 3 : 4)}\u202f${unit}`;
+  const text = Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4);
+  return unit === undefined || labelled.has(unit) ? text : `${text}\u202f${unit}`;
+}
+
+/** As the engine describes the figure, in one run or in all. */
+function unitOf(path: readonly string[]): string | undefined {
+  const named = path.filter((part) => part !== 'first_run' && !/^\d+$/.test(part));
+  // Of a list by name, such as shares of constraints, the list's.
+  return figureUnits[named.join('.')] ?? figureUnits[named.slice(0, -1).join('.')];
 }
 
 export class NumbersElement extends LitElement {
