@@ -71,6 +71,15 @@ TEST(EppRouter, WrongConfigurations_AreNamed) {
             std::string::npos);
 }
 
+// The engine is done with an answer of one token before that is delivered.
+TEST(EppRouter, AnswersOfOneToken_LeaveOnce) {
+  const Report report =
+      RunToEnd(Changed({"engine.delivery_overhead_us=5000",
+                        R"(workload.output_tokens={"distribution": "fixed", "value": 1})"},
+                       Routed(R"({"policy": "epp", "profile": "optimized-baseline"})")));
+  EXPECT_EQ(report.completed, 50);
+}
+
 // A burst that no metrics know of yet: tokens in flight spread it, and polled queues do not.
 TEST(EppRouter, Bursts_AreSpreadByWhatIsLive) {
   const auto spread = [](const std::string& scorer) {

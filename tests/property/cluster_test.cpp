@@ -189,7 +189,7 @@ TEST(Cluster, EveryRouter_ChoosesAsTheReferenceDoes) {
 // the run, its plugins and index by the slow reference.
 TEST(Cluster, EndpointPicker_ChoosesAsTheReferenceDoes) {
   std::int64_t placed = 0, shipped = 0, polled = 0;
-  for (std::uint64_t seed = 1; seed <= Seeds(1000); ++seed) {
+  for (std::uint64_t seed = 1; seed <= Seeds(400); ++seed) {
     const RouterComparison comparison = CompareEppRouter(seed);
     ASSERT_EQ(comparison.mismatch, "") << "seed " << seed << ", " << comparison.router.epp.profile;
     if (!comparison.told) continue;
@@ -198,9 +198,9 @@ TEST(Cluster, EndpointPicker_ChoosesAsTheReferenceDoes) {
     polled += comparison.router.Param("poll_ms") > 0 ? comparison.placed : 0;
   }
   if (!AllSeeds()) return;
-  EXPECT_GT(placed, 5000);
-  EXPECT_GT(shipped, 1500);
-  EXPECT_GT(polled, 3000);
+  EXPECT_GT(placed, 1500);
+  EXPECT_GT(shipped, 500);
+  EXPECT_GT(polled, 1000);
 }
 
 // A session behind each answer: whoever waits at the gateway when its client gives up is counted,

@@ -101,8 +101,8 @@ class Router {
   // A request that was placed has ended, as far as the router knows by now. Not told to routers
   // that ignore loads.
   virtual void Left(RequestId, std::int32_t /*replica*/) {}
-  // The first token of a request that was placed has come, likewise, and before it ends. Only told
-  // to routers that hear first tokens.
+  // The first token of a request that was placed has come, likewise; delivered, so the request may
+  // have ended already. Only told to routers that hear first tokens.
   virtual void FirstToken(RequestId) {}
 };
 

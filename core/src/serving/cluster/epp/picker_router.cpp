@@ -60,7 +60,11 @@ class PickerRouter final : public Router {
     return choice.primary;
   }
 
-  void FirstToken(RequestId request) override { inflight_.FirstChunk(HoldingOf(request)); }
+  // Of an answer of one token the engine is done before that is delivered.
+  void FirstToken(RequestId request) override {
+    InflightLoad::Holding& holding = HoldingOf(request);
+    if (holding.primary >= 0) inflight_.FirstChunk(holding);
+  }
   void Left(RequestId request, std::int32_t) override { inflight_.Ended(HoldingOf(request)); }
 
  private:
