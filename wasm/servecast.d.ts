@@ -991,7 +991,7 @@ export interface Preset {
   readonly sources?: Readonly<Record<string, string>>;
 }
 
-export type FieldType = 'integer' | 'number' | 'boolean' | 'text' | 'choice' | 'list';
+export type FieldType = 'integer' | 'number' | 'boolean' | 'text' | 'choice' | 'list' | 'object';
 
 /** One field of the scenario document; several may share a path, each with its own `when`. The form, its ranges, units, defaults and help come from here. */
 export interface Field {

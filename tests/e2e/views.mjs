@@ -58,7 +58,7 @@ await task(
     assert.equal(Math.round(strip.height), 56);
     assert.match(await page.locator('.strip').innerText(), /TTFT p99\s+[\d.,]+\sm?s.*tokens\/s per GPU/s);
     assert.equal(await page.locator('.tile:visible, sc-cdf-chart:visible').count(), 0);
-    const ends = await page.locator('.all-numbers div', { hasText: /^SLO · 1 · (low|high)/ }).allInnerTexts();
+    const ends = await page.locator('.all-numbers div', { hasText: /^Target TTFT p99 · (low|high)/ }).allInnerTexts();
     assert.equal(ends.length, 2);
     for (const end of ends) assert.match(end, /\d\s?ms$/, 'the unit of its value');
     await page.keyboard.press('1');

@@ -1,7 +1,16 @@
 // Every number of the report, in tables. Loaded when it is opened.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { ClassReport, ClassRun, Distribution, Report, RunFigures, TimeParts } from 'servecast';
-import { formatCount, formatGivenTime, formatNumber, formatPercent, formatQuantity, formatTime } from '../lib/format';
+import {
+  formatCount,
+  formatGivenTime,
+  formatNumber,
+  formatPercent,
+  formatQuantity,
+  formatTime,
+  levelText,
+} from '../lib/format';
+import { groupOf, groups, labelOf, type GroupId } from '../lib/number-groups';
 import { addStyles } from '../lib/part';
 import styles from '../styles/numbers.css?inline';
 import { isObject, type Json } from '../state/document';
@@ -28,23 +37,51 @@ function renderNumbers(report: Report): TemplateResult {
   const which = whichRun(report);
   const ofRun = which === '' ? '' : `, ${which}`;
   const runs = report.counted?.runs ?? 1;
-  return html`
-    ${table(
-      `Latencies of ${runs > 1 ? `${runs} runs` : 'one run'} (n is the number of samples)`,
-      ['Metric', 'n', ...statistics],
-      distributions.map(([key, label]) => distributionRow(label, report[key])),
-    )}
-    ${table(
-      `Gaps${ofRun}`,
-      ['Metric', 'n', ...statistics],
-      gaps.map(([key, label]) => distributionRow(label, run[key])),
-    )}
-    ${split ? table(`Where the mean time of completed requests goes${ofRun}`, ['Metric', ...parts], [partsRow('TTFT', split.ttft_ms), partsRow('E2E', split.e2e_ms)]) : nothing}
-    ${run.sanity.length > 0 ? table(`Simulation beside laws and bounds${ofRun}`, ['Check', 'simulated', 'law or bound', 'holds'], run.sanity.map(sanityRow)) : nothing}
-    ${classes.length > 0 ? table('By class', classColumns, classes.map(classRow)) : nothing}
-    ${run.classes.length > 0 ? table(`Requests by class${ofRun}`, classRunColumns, run.classes.map(classRunRow)) : nothing}
-    <dl class="all-numbers">${flatten(report).map(([label, value]) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
-  `;
+  const own: Readonly<Record<GroupId, readonly (TemplateResult | typeof nothing)[]>> = {
+    latency: [
+      table(
+        `Latencies of ${runs > 1 ? `${runs} runs` : 'one run'} (n is the number of samples)`,
+        ['Metric', 'n', ...statistics],
+        distributions.map(([key, label]) => distributionRow(label, report[key])),
+      ),
+      table(
+        `Gaps${ofRun}`,
+        ['Metric', 'n', ...statistics],
+        gaps.map(([key, label]) => distributionRow(label, run[key])),
+      ),
+      split
+        ? table(
+            `Where the mean time of completed requests goes${ofRun}`,
+            ['Metric', ...parts],
+            [partsRow('TTFT', split.ttft_ms), partsRow('E2E', split.e2e_ms)],
+          )
+        : nothing,
+    ],
+    rates: [classes.length > 0 ? table('By class', classColumns, classes.map(classRow)) : nothing],
+    load: [
+      run.classes.length > 0
+        ? table(`Requests by class${ofRun}`, classRunColumns, run.classes.map(classRunRow))
+        : nothing,
+    ],
+    memory: [],
+    run: [
+      run.sanity.length > 0
+        ? table(
+            `Simulation beside laws and bounds${ofRun}`,
+            ['Check', 'simulated', 'law or bound', 'holds'],
+            run.sanity.map(sanityRow),
+          )
+        : nothing,
+    ],
+  };
+  const rows = flatten(report);
+  return html`${groups.map(
+    ({ id, title }) => html`<section aria-labelledby="numbers-${id}">
+      <h3 id="numbers-${id}">${title}</h3>
+      ${own[id]}
+      <dl class="all-numbers">${rows.filter(({ group }) => group === id).map(({ label, value }) => html`<div><dt>${label}</dt><dd>${value}</dd></div>`)}</dl>
+    </section>`,
+  )}`;
 }
 
 /** The first cell of a row is its heading. */
@@ -87,7 +124,7 @@ function classRow(of: ClassReport): string[] {
   return [
     of.name,
     ...[of.ttft_ms, of.tpot_ms, of.e2e_ms].flatMap((d) => [formatTime(d.p50), formatTime(d.p99)]),
-    ...[of.requests_per_s, of.output_tokens_per_s, of.goodput_per_s].map((rate) => formatNumber(rate, 4)),
+    ...[of.requests_per_s, of.output_tokens_per_s, of.goodput_per_s].map((rate) => formatNumber(rate)),
     of.attainment === null ? '–' : formatPercent(of.attainment),
   ];
 }
@@ -126,8 +163,14 @@ const shownElsewhere = new Set([
   ...[...distributions, ...gaps].map(([key]) => key as string),
 ]);
 
-function flatten(report: Report): [string, string][] {
-  const rows: [string, string][] = [];
+interface Row {
+  readonly group: GroupId;
+  readonly label: string;
+  readonly value: string;
+}
+
+function flatten(report: Report): readonly Row[] {
+  const rows: Row[] = [];
   // `whole`: the figure whose interval or band this is; its ends have its unit.
   const walk = (value: Json, path: readonly string[], named = path, whole?: readonly string[]): void => {
     if (Array.isArray(value)) {
@@ -142,31 +185,14 @@ function flatten(report: Report): [string, string][] {
         walk(item, own, within && ['low', 'high'].includes(key) ? within : own, within);
       }
     } else {
-      rows.push([wordsOf(path), valueText(named, value as null | boolean | number | string)]);
+      const text = valueText(named, value as null | boolean | number | string);
+      rows.push({ group: groupOf(path), label: labelOf(path, report), value: text });
     }
   };
   for (const [key, value] of Object.entries(report)) {
     if (!shownElsewhere.has(key) && (report.finished || key !== 'fingerprint')) walk(value as Json, [key]);
   }
   return rows;
-}
-
-const suffixes = /_(ms|s|gib|w)$/;
-
-function wordsOf(path: readonly string[]): string {
-  const text = path
-    .map((part) =>
-      part
-        .replace('queue_slope_per_s', 'queue_slope')
-        .replace(/_per_s(_|$)/, '/s$1')
-        .replace(suffixes, '')
-        .replaceAll('_', ' '),
-    )
-    .join(' · ')
-    .replace(/\b(kv|mfu|slo|j)\b/g, (word) => word.toUpperCase())
-    .replace(/\bkwh\b/g, 'kWh')
-    .replace(/\bgpu/g, 'GPU');
-  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 /** The label has these already: "J per output token". */
@@ -176,13 +202,16 @@ function valueText(path: readonly string[], value: null | boolean | number | str
   if (value === null) return '–';
   if (typeof value === 'boolean') return value ? 'yes' : 'no';
   if (typeof value === 'string') return value === '' ? '–' : value;
+  const key = path.at(-1);
+  if (key === 'probability' && (value > 0.99 || value < 0.01)) return value > 0.5 ? '> 99\u202f%' : '< 1\u202f%';
+  if (key === 'probability') return levelText(value);
+  if (key === 'limit_ms') return formatGivenTime(value);
   const unit = unitOf(path);
-  if (path.at(-1) === 'limit_ms') return formatGivenTime(value);
   if (unit === 'ms') return formatTime(value);
   if (unit === 's') return formatTime(value * 1000);
   if (unit === 'share') return formatPercent(value);
-  if (unit === 'W' || unit === 'GiB') return `${formatNumber(value, unit === 'W' ? 3 : 4)}\u202f${unit}`;
-  const text = Number.isInteger(value) ? formatCount(value) : formatNumber(value, 4);
+  if (unit === 'W' || unit === 'GiB') return `${formatNumber(value)}\u202f${unit}`;
+  const text = Number.isInteger(value) ? formatCount(value) : formatNumber(value);
   return unit === undefined || labelled.has(unit) ? text : `${text}\u202f${unit}`;
 }
 
