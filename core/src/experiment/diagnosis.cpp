@@ -254,7 +254,7 @@ struct Diagnosis::State {
     const double left = Left();
     std::vector<TriedCause> round = std::exchange(trying, {});
     const bool explains =
-        !round.empty() && round[0].issues.empty() && round[0].distance <= (1 - kExplains) * left;
+        !round.empty() && round[0].issues.empty() && round[0].distance <= left - kExplains * found.distance;
     if (stage == Stage::kAlone) found.alone = round;
     if (!explains) return Finish();
     found.chain.push_back(std::move(round[0]));
@@ -313,7 +313,7 @@ struct Diagnosis::State {
     }
     plain.workload.requests = 1;
     Result<Simulation> made = Simulation::Create(std::move(plain), trace);
-    return made.ok() ? made.value().Snapshot(ReportDetail::kTotals).kv_tokens : 0;
+    return made.ok() ? made.value().Snapshot(ReportDetail::kSummary).kv_tokens : 0;
   }
 
   void Check() {

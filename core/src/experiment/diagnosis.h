@@ -98,7 +98,7 @@ class Diagnosis {
 std::string DiagnosisJson(const DiagnosisFindings& findings, const Scenario& scenario,
                           bool with_documents);
 
-// A cause counts that takes away at least this share of the distance.
+// A cause counts that takes away at least this share of the whole distance.
 inline constexpr double kExplains = 0.1;
 
 }  // namespace servecast
