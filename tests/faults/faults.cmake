@@ -72,8 +72,8 @@ plant_in(decode_group 10 "a decode that leaves leaves its latest token in the co
   [==[members * (computed - (Planted(10) && members < 0 ? 1 : 0));]==])
 
 plant_in(replica 11 "who comes on a step's end joins one step late"
-  [==[time <= now_; time = in_.inbox.NextEnqueue()]==]
-  [==[time < now_ || (time == now_ && !(Planted(11) && running() > 0));
+  [==[time <= last; time = in_.inbox.NextEnqueue()]==]
+  [==[time < last || (time == last && !(Planted(11) && running() > 0));
        time = in_.inbox.NextEnqueue()]==])
 
 plant_in(clients 48 "a request holds no server of the front end"

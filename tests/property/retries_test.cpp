@@ -2,6 +2,7 @@
 // happen change nothing.
 #include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/documents.h"
@@ -106,6 +107,24 @@ TEST(Retries, Budget_LimitsThem) {
   EXPECT_GT(with.retries.over_budget, 0);
   EXPECT_EQ(with.arrived, with.completed + with.timed_out);
   EXPECT_EQ(with.retries.given_up, with.timed_out);
+}
+
+TEST(Retries, NotModelled_AreRefused) {
+  const auto refused_at = [](std::vector<std::string> overrides) {
+    const Issues issues = IssuesOf(Busy(std::move(overrides)));
+    return issues.empty() ? "" : issues.front().path;
+  };
+  EXPECT_EQ(refused_at({kTwice}), "");
+  EXPECT_EQ(refused_at({kTwice, R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])"}),
+            "/workload/retries/max");
+  EXPECT_EQ(
+      refused_at({kTwice, "engine.max_num_queued_reqs=9", "cluster.router.policy=central_queue"}),
+      "/workload/retries/max");
+  EXPECT_EQ(refused_at({R"(workload.retries={"max":2,"budget":0.1})",
+                        R"(workload.arrivals={"process":"closed_loop","concurrency":4})"}),
+            "/workload/retries/budget");
+  EXPECT_EQ(refused_at({R"(workload.retries={"max":2,"backoff_s":9})"}),
+            "/workload/retries/max_backoff_s");
 }
 
 }  // namespace

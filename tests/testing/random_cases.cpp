@@ -487,7 +487,7 @@ RandomCase MakeRandomRetryCase(std::uint64_t seed) {
     backoff.push_back(dice.Percent(20) ? 1 : dice.Between(1, longest) * base);
   }
   SetRetries(requests, backoff);
-  if (dice.Percent(30)) {
+  if (requests.pause.empty() && dice.Percent(30)) {
     requests.retry_budget = static_cast<double>(dice.Pick({0, 10, 30, 50, 100})) / 100;
   }
   return random_case;

@@ -132,6 +132,21 @@ void CheckClasses(const WorkloadSpec& w, Issues& issues) {
   }
 }
 
+void CheckRetries(const WorkloadSpec& w, Issues& issues) {
+  const RetrySpec& retries = w.retries;
+  if (retries.max_backoff_s < retries.backoff_s) {
+    issues.push_back({"/workload/retries/max_backoff_s",
+                      Format("found {}, allowed from backoff_s {} up",
+                             NumberText(retries.max_backoff_s), NumberText(retries.backoff_s))});
+  }
+  if (retries.budget && w.arrivals.process == ArrivalProcess::kClosedLoop) {
+    issues.push_back({"/workload/retries/budget",
+                      Format("found {}, allowed none in a closed loop: a client that gives up "
+                             "would start its next session at once",
+                             NumberText(*retries.budget))});
+  }
+}
+
 }  // namespace
 
 void CheckWorkload(const WorkloadSpec& w, Issues& issues) {
@@ -142,6 +157,7 @@ void CheckWorkload(const WorkloadSpec& w, Issues& issues) {
   }
   CheckSharing(w, issues);
   CheckProfile(w.arrivals, issues);
+  CheckRetries(w, issues);
   CheckClasses(w, issues);
 }
 
