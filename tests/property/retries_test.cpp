@@ -83,7 +83,8 @@ TEST(Retries, EveryAttemptEndsOnce) {
       attempts += of_request;
       EXPECT_GE(of_request, 1);
       // Only its last attempt may have been answered: whoever gave up had all three.
-      if (r.ColumnOf("state")[i] == 5) EXPECT_EQ(of_request, 3);
+      const bool timed_out = r.ColumnOf("state")[i] == 5;
+      EXPECT_TRUE(!timed_out || of_request == 3);
       EXPECT_FALSE(r.ColumnOf("e2e_ms")[i] < 2000 * (of_request - 1));
     }
     EXPECT_EQ(attempts, static_cast<double>(r.retries.attempts));

@@ -688,7 +688,7 @@ struct WorkloadSpec {
   AdapterSpec adapters;
   std::vector<ClassSpec> classes;  // none: all requests are alike
   RetrySpec retries;
-  std::int64_t requests = 1000;    // replayed arrivals: all of the trace, `repeat` times, instead
+  std::int64_t requests = 1000;  // replayed arrivals: all of the trace, `repeat` times, instead
 
   friend bool operator==(const WorkloadSpec&, const WorkloadSpec&) = default;
 };

@@ -30,9 +30,10 @@ constexpr Lack kVidurLacks[] = {
 
 constexpr CompatEntry kCompats[] = {
     {Compat::kNone, "none",
-     Features{kDrafts, kAdapters, kQueueCaps, kStages, kRoles, kDisk, kTimeouts, kOrders,
-              kPriorities, kVictimByPriority, kHostOverlap, kClosedLoop, kReplicas, kLoadRouters,
-              kPreemptionMean, kExpertReplicas, kFloat32, kKvGroups, kScaling, kRetries},
+     Features{kDrafts,         kAdapters,   kQueueCaps, kStages,      kRoles,
+              kDisk,           kTimeouts,   kOrders,    kPriorities,  kVictimByPriority,
+              kHostOverlap,    kClosedLoop, kReplicas,  kLoadRouters, kPreemptionMean,
+              kExpertReplicas, kFloat32,    kKvGroups,  kScaling,     kRetries},
      kNoneLacks},
     {Compat::kBlisFebruary2026, "blis-2026-02", kBlisHas, kBlisLacks},
     {Compat::kBlis, "blis", kBlisHas | Features{kTimeouts, kBlisPrices}, kBlisLacks},

@@ -24,9 +24,10 @@ extern const SchedulerEntry kEntry;
 const SchedulerEntry kEntry = {
     .name = "vllm",
     .help = "vLLM V1: one token budget for prefill and decode, recompute preemption",
-    .has = {kDrafts, kAdapters, kQueueCaps, kStages, kMoreStagesThanSeats, kRoles, kTiers,
-            kTimeouts, kRetries, kOrders, kPriorities, kVictims, kLongPrefills, kReserve, kGarbage,
-            kHostOverlap, kWholePrompts, kBlis, kPreemptionMean, kKvGroups},
+    .has = {kDrafts,      kAdapters,     kQueueCaps,    kStages,         kMoreStagesThanSeats,
+            kRoles,       kTiers,        kTimeouts,     kRetries,        kOrders,
+            kPriorities,  kVictims,      kLongPrefills, kReserve,        kGarbage,
+            kHostOverlap, kWholePrompts, kBlis,         kPreemptionMean, kKvGroups},
     .lacks = kVllmLacks,
     .make = nullptr,
     .splits_prompts = true,
