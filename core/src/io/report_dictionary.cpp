@@ -77,6 +77,11 @@ class ListPut {
     into_->back().list = true;
     into_->back().optional = !present;
   }
+  template <class Inner>
+  void Each(std::string_view key, About about, std::size_t /*count*/, Inner inner) {
+    Object(key, about, [&] { inner(std::size_t{0}); });
+    into_->back().list = true;
+  }
   template <class T, class Value>
   void List(std::string_view key, About about, const std::vector<T>& /*items*/, Value /*value*/) {
     const bool sure = std::is_arithmetic_v<std::invoke_result_t<Value, const T&>>;

@@ -52,14 +52,17 @@ class JsonPut {
     if (value) Object(key, about, [&] { inner(*value); });
   }
   template <class T, class Inner>
-  void Array(bool present, std::string_view key, NoAbout /*about*/, const std::vector<T>& items,
+  void Array(bool present, std::string_view key, NoAbout about, const std::vector<T>& items,
              Inner inner) {
-    if (!present) return;
+    if (present) Each(key, about, items.size(), [&](std::size_t i) { inner(items[i], i); });
+  }
+  template <class Inner>
+  void Each(std::string_view key, NoAbout /*about*/, std::size_t count, Inner inner) {
     out_.Key(key);
     out_.BeginArray();
-    for (std::size_t i = 0; i < items.size(); ++i) {
+    for (std::size_t i = 0; i < count; ++i) {
       out_.BeginObject();
-      inner(items[i], i);
+      inner(i);
       out_.EndObject();
     }
     out_.EndArray();

@@ -12,6 +12,7 @@
 //   put.ObjectIf(present, key, about, inner)    likewise
 //   put.ObjectOf(key, about, optional, inner)   absent without a value; inner(value)
 //   put.Array(present, key, about, items, inner)  objects, whose members inner(item, index) puts
+//   put.Each(key, about, count, inner)  objects, whose members inner(index) puts
 //   put.List(key, about, items, value)      numbers, value(item) of each
 //   put.Texts(present, key, about, texts)       texts
 //
