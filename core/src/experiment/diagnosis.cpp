@@ -253,8 +253,8 @@ struct Diagnosis::State {
     });
     const double left = Left();
     std::vector<TriedCause> round = std::exchange(trying, {});
-    const bool explains =
-        !round.empty() && round[0].issues.empty() && round[0].distance <= left - kExplains * found.distance;
+    const bool explains = !round.empty() && round[0].issues.empty() &&
+                          round[0].distance <= left - kExplains * found.distance;
     if (stage == Stage::kAlone) found.alone = round;
     if (!explains) return Finish();
     found.chain.push_back(std::move(round[0]));
