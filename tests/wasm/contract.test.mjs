@@ -428,3 +428,32 @@ test('TraceOfLengthsAlone_HasNoRatesToFit', () => {
     assert.equal(fit.workload.arrivals, undefined);
   });
 });
+
+test('Diagnosis_OfAPastedServer_HasTheDeclaredShape', () => {
+  const text = readFileSync(new URL('tests/cli/diagnosed_server.txt', root), 'utf8');
+  const imported = JSON.parse(module.importText(text, ''));
+  fits('ImportedText', imported);
+  assert.equal(imported.measured.find(({ name }) => name === 'kv_tokens').value, 415312);
+  const run = new module.Diagnosis(imported.document, JSON.stringify(imported.measured), JSON.stringify(imported.said));
+  try {
+    const members = Object.getOwnPropertyNames(Object.getPrototypeOf(run)).filter((name) => name !== 'constructor');
+    for (const name of ['error', 'setTrace', 'advance', 'progress', 'summary']) assert.ok(members.includes(name), name);
+    let last = 0;
+    for (;;) {
+      const issues = JSON.parse(run.error() || '[]');
+      if (issues.length > 0) assert.ok(provide(module, issues), run.error());
+      if (run.advance(1e6) && run.error() === '') break;
+      assert.ok(run.progress() >= last);
+      last = run.progress();
+    }
+    const diagnosis = JSON.parse(run.summary());
+    fits('Diagnosis', diagnosis);
+    assert.equal(diagnosis.state, 'differs');
+    for (const { document } of diagnosis.causes) fits('Canonical', JSON.parse(module.canonical(document)));
+  } finally {
+    run.delete();
+  }
+  const broken = new module.Diagnosis('{', 'no list', '{}');
+  assert.notEqual(broken.error(), '');
+  broken.delete();
+});
