@@ -1570,6 +1570,21 @@ export interface RunFigures {
     readonly up: readonly number[];
     readonly draining: readonly number[];
   };
+  /** Clients that try again; absent where they do not. */
+  readonly retries?: {
+    /** Attempts that have arrived. */
+    readonly attempts: number;
+    /** Attempts by request that has arrived. */
+    readonly amplification: number;
+    /** Requests with more than one attempt. */
+    readonly retried: number;
+    /** Requests whose last attempt was turned away or timed out. */
+    readonly given_up: number;
+    /** Of them for want of a budget. */
+    readonly over_budget: number;
+    /** Output tokens of attempts that timed out. */
+    readonly tokens_lost: number;
+  };
   readonly sanity: readonly SanityCheck[];
   readonly binding_constraint: {
     /** Of the resource that Report.binding_constraint names. */

@@ -163,6 +163,7 @@ export const figureUnits: Readonly<Record<string, string>> = {
   'replicas.kv_peak_usage': 'share',
   'replicas.ttft_mean_ms': 'ms',
   requests_per_s: 'requests/s',
+  'retries.tokens_lost': 'tokens',
   'saturation.queue_p95': 'requests',
   'saturation.queue_slope_per_s': 'requests/s',
   'saturation.utilization': 'share',
