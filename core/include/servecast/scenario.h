@@ -98,7 +98,7 @@ struct ModelSpec {
   Quantization quantization = Quantization::kNone;
   Quantization expert_quantization = Quantization::kNone;  // of experts; none: as quantization
   std::int64_t quantization_group_size = 0;  // weights of int4 that share a scale; 0: 128
-  bool top_p_by_default = false;  // its generation_config.json has a top-p or top-k
+  bool top_p_by_default = false;             // its generation_config.json has a top-p or top-k
   DType torch_dtype = DType::kBfloat16;
 };
 
