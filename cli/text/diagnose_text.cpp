@@ -29,7 +29,7 @@ std::string More(View figure) {
   return fmt::format("{}{:.0f} %", percent < 0 ? "-" : "+", std::fabs(percent));
 }
 
-std::vector<Cell> FigureRow(View figure, const Style& style) {
+std::vector<Cell> RowOfMeasured(View figure, const Style& style) {
   Cell judged("");
   if (!figure["counts"].Truth()) {
     judged = Cell("shown only", Tone::kQuiet);
@@ -97,7 +97,7 @@ std::string DiagnoseText(View answer, const Style& style) {
   }
   Table table("lrrrrl");
   table.Row({"", "measured", "forecast", "90 % band", "", ""});
-  for (const View figure : answer["figures"].Elements()) table.Row(FigureRow(figure, style));
+  for (const View figure : answer["figures"].Elements()) table.Row(RowOfMeasured(figure, style));
   if (!table.empty()) out += "\n" + table.Text(style);
   return out + Causes(answer, style);
 }

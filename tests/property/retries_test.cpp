@@ -17,7 +17,7 @@ const char* const kImpatient = R"(workload.classes=[{"name":"a","share":1,"timeo
 const char* const kTwice = R"(workload.retries={"max":2,"backoff_s":1})";
 
 // More load than the replicas serve.
-std::string Busy(std::vector<std::string> overrides) {
+std::string Impatiently(std::vector<std::string> overrides) {
   std::vector<std::string> all = {"workload.arrivals.rate_per_s=60", "workload.requests=1500",
                                   "workload.output_tokens.value=200"};
   all.insert(all.end(), overrides.begin(), overrides.end());
@@ -48,8 +48,8 @@ TEST(Retries, ThatNeverHappen_ChangeNoBit) {
       const char* cluster :
       {"cluster.pools.0.replicas=1", "cluster.pools.0.replicas=3",
        R"(cluster={"pools":[{"replicas":2}],"router":{"policy":"least_outstanding"},"scaling":{"policy":"hpa","min_replicas":1,"max_replicas":4}})"}) {
-    ExpectSame(RunToEnd(Busy({cluster, "workload.output_tokens.value=20"})),
-               RunToEnd(Busy({cluster, "workload.output_tokens.value=20", kTwice})));
+    ExpectSame(RunToEnd(Impatiently({cluster, "workload.output_tokens.value=20"})),
+               RunToEnd(Impatiently({cluster, "workload.output_tokens.value=20", kTwice})));
   }
 }
 
@@ -70,7 +70,7 @@ TEST(Retries, EveryAttemptEndsOnce) {
        R"(cluster={"pools":[{"replicas":2}],"router":{"policy":"power_of_two"}})",
        R"(cluster={"router":{"policy":"least_outstanding"},"scaling":{"policy":"schedule","schedule":[[5,3]],"max_replicas":3,"engine_s":5}})"}) {
     const std::string document =
-        Busy({"workload.arrivals.rate_per_s=400", cluster, kImpatient, kTwice});
+        Impatiently({"workload.arrivals.rate_per_s=400", cluster, kImpatient, kTwice});
     const Report r = InSlices(document, INT64_MAX);
     ASSERT_TRUE(r.retries.on);
     EXPECT_GT(r.retries.given_up, 0) << cluster;
@@ -102,7 +102,7 @@ TEST(Retries, Budget_LimitsThem) {
   std::vector<std::string> free = storm, limited = storm;
   free.emplace_back(R"(workload.retries={"max":5,"backoff_s":0.5})");
   limited.emplace_back(R"(workload.retries={"max":5,"backoff_s":0.5,"budget":0.1})");
-  const Report without = RunToEnd(Busy(free)), with = RunToEnd(Busy(limited));
+  const Report without = RunToEnd(Impatiently(free)), with = RunToEnd(Impatiently(limited));
   EXPECT_GT(without.retries.amplification, 2);
   EXPECT_LE(with.retries.amplification, 1.1);
   EXPECT_GT(with.retries.over_budget, 0);
@@ -112,7 +112,7 @@ TEST(Retries, Budget_LimitsThem) {
 
 TEST(Retries, NotModelled_AreRefused) {
   const auto refused_at = [](std::vector<std::string> overrides) {
-    const Issues issues = IssuesOf(Busy(std::move(overrides)));
+    const Issues issues = IssuesOf(Impatiently(std::move(overrides)));
     return issues.empty() ? "" : issues.front().path;
   };
   EXPECT_EQ(refused_at({kTwice}), "");

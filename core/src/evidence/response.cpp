@@ -150,7 +150,9 @@ FigureBand BandOf(const Response& r) {
     return 0.0;
   });
   const double high = Quantile(logs, r, 0.95);
-  return {Exp(std::min(Quantile(logs, r, 0.05), kUnbounded)),
+  // A low end beyond all bounds says no more than the forecast.
+  const double low = Quantile(logs, r, 0.05);
+  return {low > kUnbounded / 2 ? r.forecast : Exp(low),
           high > kUnbounded / 2 ? std::numeric_limits<double>::infinity() : Exp(high)};
 }
 

@@ -16,7 +16,7 @@ namespace {
 double Apart(double distance) { return Exp(distance) - 1; }
 
 std::string PercentOf(double share) {
-  const double percent = 100 * share;
+  const double percent = std::min(100 * share, 1e9);
   return percent >= 9.95 ? Format("{} %", static_cast<std::int64_t>(std::nearbyint(percent)))
                          : ThreeDigits(std::nearbyint(10 * percent) / 10).substr(0, 3) + " %";
 }

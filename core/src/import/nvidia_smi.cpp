@@ -63,7 +63,7 @@ double LimitInTable(std::string_view line) {
   if (slash == std::string_view::npos) return 0;
   const std::string_view rest = Stripped(line.substr(slash + 3, 16));
   const std::size_t end = rest.find('W');
-  if (end == std::string_view::npos || end > 5 || !IsDigits(rest.substr(0, end))) return 0;
+  if (end > 5 || !IsDigits(rest.substr(0, end))) return 0;
   return std::strtod(std::string(rest.substr(0, end)).c_str(), nullptr);
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "cost/model_cost.h"
+#include "cost/power_limit.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 
@@ -125,7 +126,7 @@ constexpr FeatureRow kRows[] = {
      "/model/num_dense_layers", "0", "of a model with dense layers among experts"},
     {kLayerKinds, kOfLatency, [](S s) { return !s.model.layers.empty(); }, "/model/layers",
      "no list", "of a model with layers of several kinds"},
-    {kPowerLimit, kOfLatency, [](S s) { return s.hardware.power_limit_w > 0; },
+    {kPowerLimit, kOfLatency, [](S s) { return ArithmeticUnderLimit(s.hardware) < 1; },
      "/hardware/power_limit_w", "0", "with hardware.power_limit_w"},
     {kKvGroups, kRules, [](S s) { return !s.model.layers.empty() && NeedsKvGroups(s); },
      "/model/layers", "layers of full attention only",

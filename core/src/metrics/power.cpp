@@ -68,8 +68,11 @@ Energy EnergyOf(const PoolRun& pool, TimeNs end) {
     energy.serving_s += busy * gpus * seconds;
   }
   const double gpu_s = gpus * AsReal(end) / 1e9;
-  energy.least = std::max(energy.joules * (1 - hardware.power_error), hardware.idle_w * gpu_s);
-  energy.most = std::min(energy.joules * (1 + hardware.power_error), CapOf(hardware) * gpu_s);
+  // A limit below the idle power, which nothing keeps, is no bound.
+  energy.least = std::min(
+      energy.joules, std::max(energy.joules * (1 - hardware.power_error), hardware.idle_w * gpu_s));
+  energy.most = std::max(
+      energy.joules, std::min(energy.joules * (1 + hardware.power_error), CapOf(hardware) * gpu_s));
   energy.token_off_by = energy.joules * hardware.energy_error;
   energy.errors = hardware.power_error > 0 && hardware.energy_error > 0;
   energy.site = SiteOf(hardware, energy.joules + hardware.host_w * gpu_s);

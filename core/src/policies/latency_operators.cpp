@@ -10,6 +10,7 @@
 #include "cost/compared.h"
 #include "cost/launch.h"
 #include "cost/operator_step.h"
+#include "cost/power_limit.h"
 #include "serving/policy.h"
 
 namespace servecast::latency_operators {
@@ -168,7 +169,7 @@ LatencyLabel Label(const Scenario& s) {
 // parallelism or 32-bit weights, and BLIS's rules have models of their own. With seats for adapters
 // it is what it is without: a ladder of seats compares steps of one model.
 bool WasNearer(const Scenario& s) {
-  return s.model.layers.empty() && s.hardware.power_limit_w <= 0 &&
+  return s.model.layers.empty() && ArithmeticUnderLimit(s.hardware) >= 1 &&
          s.hardware.auto_backend == "operators" && s.engine.compat == Compat::kNone &&
          !s.engine.enable_expert_parallel && s.model.torch_dtype != DType::kFloat32;
 }
