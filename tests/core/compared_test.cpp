@@ -134,12 +134,17 @@ constexpr Figure kFigures[] = {
     {"inter_node_gb_s", &HardwareSpec::inter_node_gb_s, true},
     {"inter_node_latency_us", &HardwareSpec::inter_node_latency_us, false},
 };
-// No speeds: room, money, power, and how many GPUs are near. Nor is the peak of 32-bit weights one
-// here: no preset says it, and Types.Float32_TakesTwiceTheBytesAndPlainUnits has it.
-const std::set<std::string> kNoSpeeds = {
-    "memory_gib", "price_per_gpu_hour", "gpus_per_node", "peak_fp32_tflops",
-    "idle_w",     "power_cap_w",        "busy_w",        "compute_w",
-    "memory_w"};
+// No speeds: room, money, power (a limit of it is in Power.*), and how many GPUs are near. Nor is
+// the peak of 32-bit weights one here: no preset says it, and
+// Types.Float32_TakesTwiceTheBytesAndPlainUnits has it.
+const std::set<std::string> kNoSpeeds = {"memory_gib",    "price_per_gpu_hour",
+                                         "gpus_per_node", "peak_fp32_tflops",
+                                         "idle_w",        "power_cap_w",
+                                         "busy_w",        "compute_w",
+                                         "memory_w",      "power_limit_w",
+                                         "power_error",   "energy_error",
+                                         "host_w",        "pue",
+                                         "price_per_kwh", "co2_g_per_kwh"};
 
 TEST(Gpus, EveryNumberOfTheHardware_IsASpeedOrKnownNotToBe) {
   const Json catalog = Json::parse(CatalogJson(), nullptr, false);

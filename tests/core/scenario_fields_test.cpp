@@ -68,6 +68,7 @@ Json DocumentFor(const Json& field) {
   Json& object = document[choice.parent_pointer()];
   object = Json{{choice.back(), value}};
   AddLimit(value, object);
+  if (value == "own") object["policy"] = "epp";
   if (value == "uniform" || value == "zipf") object["max"] = 100;
   if (value == "piecewise") object["rate_factors"] = {{0, 1}};
   if (value == "sglang" || value == "trtllm") document["workload"]["classes"][0].erase("timeout_s");
@@ -188,6 +189,7 @@ TEST(ScenarioField, EndsOfARange_BelongToIt) {
                     issue.message.find("without experts") != std::string::npos ||
                     issue.message.find("a divisor of replicas") != std::string::npos ||
                     issue.message.find("multiples of engine.block_size") != std::string::npos ||
+                    issue.message.find("with pools of role") != std::string::npos ||
                     issue.message.find("with pools for prefill and decode") != std::string::npos)
             << pointer << " " << issue.message;
       }
@@ -242,11 +244,12 @@ TEST(ScenarioField, MemberOfAnotherChoice_IsToldApartFromATypo) {
                             ? (value == "sglang" || value == "trtllm" ? "vllm" : "random")
                         : choice.back() == "cuda_graphs" ? "implied"
                         : choice.back() == "method"      ? "none"
-                        : choice.back() == "profile"     ? "flat"
+                        : choice.back() == "profile"     ? (value == "own" ? "default" : "flat")
                         : choice.back() == "process"     ? (value == "trace" ? "static" : "trace")
                         : value == "fixed"               ? "lognormal"
                                                          : "fixed";
     document[choice.parent_pointer()] = Json{{choice.back(), other}};
+    if (value == "own") document[choice.parent_pointer()]["policy"] = "epp";
     AddLimit(other, document[choice.parent_pointer()]);
     document[Json::json_pointer(PointerOf(field))] =
         field["type"] == "list" ? Json::array() : Json(5);
