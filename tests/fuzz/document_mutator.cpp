@@ -76,6 +76,7 @@ Json ValueFor(const Json& field, Dice& dice) {
   if (type == "boolean") return dice.Below(2) == 0;
   if (type == "choice") return field["choices"][dice.Below(field["choices"].size())];
   if (type == "text") return std::string(dice.Below(4), static_cast<char>('a' + dice.Below(3)));
+  if (type == "object") return Json{{"plugins", Json::array()}};
   if (field["default"].is_array()) {
     Json numbers = Json::array();
     for (std::size_t i = 0; i < field["default"].size(); ++i) {
