@@ -15,34 +15,26 @@ namespace {
 constexpr const char* kDiagnoseHelp =
     "servecast diagnose FILE|TEXT... [--scenario FILE|PRESET] [--set path=value]...\n"
     "\n"
-    "What is wrong with this server? The files say together what it is and what was measured on "
-    "it: "
-    "a\n"
-    "launch command or a manifest (or --scenario, the document of it), and a printed benchmark, "
-    "its "
-    "JSON,\n"
-    "Prometheus text or a log; all that servecast import reads, in one file or in several. Prints, "
-    "as\n"
-    "JSON in a pipe:\n"
-    "  figures  each measured figure beside the forecast and its 90 % band (error of the forecast, "
-    "and\n"
-    "           scatter of one run), and whether it lies outside\n"
-    "  checks   what a log says of the KV cache and the prefix cache, beside what is planned\n"
-    "  causes   changes of the scenario that bring the forecast to what was measured, each run on "
-    "top\n"
-    "           of those before it; \"left\" is the mean distance that remains, \"proof\" what to "
-    "look\n"
-    "           at on the server\n"
+    "What is wrong with this server? The files say together what it is and what was\n"
+    "measured on it: a launch command or a manifest (or --scenario, the document of\n"
+    "it), and a printed benchmark, its JSON, Prometheus text or a log; all that\n"
+    "servecast import reads, in one file or in several. Prints, as JSON in a pipe:\n"
+    "  figures  each measured figure beside the forecast and its 90 % band (error of\n"
+    "           the forecast, and scatter of one run), and whether it lies outside\n"
+    "  checks   what a log says of the KV cache and the prefix cache, beside what is\n"
+    "           planned\n"
+    "  causes   changes of the scenario that bring the forecast to what was measured,\n"
+    "           each run on top of those before it; \"left\" is the mean distance that\n"
+    "           remains, \"proof\" what to look at on the server\n"
     "  alone    every cause that was run, each alone: what was ruled out, too\n"
     "\n"
-    "  --scenario FILE|PRESET  source of what no file says; default llama-3.1-8b-h100-chat\n"
+    "  --scenario FILE|PRESET  source of what no file says; default\n"
+    "                          llama-3.1-8b-h100-chat\n"
     "\n"
-    "-o text, json, jsonl or csv (a row for each figure); --fields A,B; --color WHEN: as in run, "
-    "text on a\n"
-    "terminal. On stderr: warnings, and what was found. Exit 0: done. 2: bad input. 3: the "
-    "document "
-    "needs\n"
-    "one more answer. 70: a bug of servecast.\n";
+    "-o text, json, jsonl or csv (a row for each figure); --fields A,B; --color WHEN:\n"
+    "as in run, text on a terminal. On stderr: warnings, and what was found, taken\n"
+    "and left out. Exit 0: done. 2: bad input. 3: the document needs one more answer.\n"
+    "70: a bug of servecast.\n";
 
 }  // namespace
 
@@ -56,7 +48,7 @@ int DiagnoseCommand(const std::vector<std::string>& words) {
   const Result<Imported> read = ImportTexts(args);
   if (!read.ok()) return PrintIssues(read.issues());
   const Imported& imported = read.value();
-  PrintNotes(imported, NotesOf::kWarnings);
+  PrintNotes(imported);
   if (const int code = CodeOf(imported); code != 0 && args.overrides.empty()) return code;
   Result<std::string> document = ApplyOverrides(imported.document, args.overrides);
   if (!document.ok()) return PrintIssues(document.issues());

@@ -53,7 +53,7 @@ int ImportCommand(const std::vector<std::string>& arguments) {
   const Result<Imported> read = ImportTexts(args);
   if (!read.ok()) return PrintIssues(read.issues());
   const Imported& imported = read.value();
-  PrintNotes(imported, NotesOf::kAll);
+  PrintNotes(imported);
   fmt::print("{}", imported.document);
   return CodeOf(imported);
 }

@@ -94,19 +94,17 @@ Result<Imported> ImportTexts(const TextArguments& args) {
   return imported;
 }
 
-void PrintNotes(const Imported& imported, NotesOf which) {
+void PrintNotes(const Imported& imported) {
   std::string text;
   for (const std::string& warning : imported.warnings) text += "warning  " + warning + "\n";
   for (const std::string& kind : imported.kinds) text += "found    " + kind + "\n";
-  if (which == NotesOf::kAll) {
-    for (const ImportNote& note : imported.taken) {
-      text += fmt::format("took     {}   ({})\n", note.what, note.why);
-    }
-    for (const ImportNote& note : imported.ignored) {
-      text += fmt::format("left out {}: {}\n", note.what, note.why);
-    }
-    for (const std::string& remark : imported.remarks) text += "note     " + remark + "\n";
+  for (const ImportNote& note : imported.taken) {
+    text += fmt::format("took     {}   ({})\n", note.what, note.why);
   }
+  for (const ImportNote& note : imported.ignored) {
+    text += fmt::format("left out {}: {}\n", note.what, note.why);
+  }
+  for (const std::string& remark : imported.remarks) text += "note     " + remark + "\n";
   for (const Issue& issue : imported.issues) {
     text += fmt::format("wrong    {}: {}\n", issue.path, issue.message);
   }

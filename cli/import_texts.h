@@ -28,9 +28,8 @@ std::optional<int> ReadTextArguments(const std::vector<std::string>& words,
 // What they say together. Issues: a file cannot be read, or nothing in them is understood.
 Result<Imported> ImportTexts(const TextArguments& args);
 
-// On stderr: warnings and what was found; all: also what was taken, left out, assumed and wrong.
-enum class NotesOf { kWarnings, kAll };
-void PrintNotes(const Imported& imported, NotesOf which);
+// On stderr: warnings, and what was found, taken, left out, assumed and wrong.
+void PrintNotes(const Imported& imported);
 
 // Of a document with issues; 3 where it waits for one more answer, a model or a GPU.
 int CodeOf(const Imported& imported);

@@ -190,7 +190,10 @@ test('Export_WithoutATargetOrToAnUnknownOne_IsRefused', () => {
   assert.equal(servecast('export', 'llama-3.1-8b-h100-chat').status, 2);
   const { status, stderr } = servecast('export', 'llama-3.1-8b-h100-chat', '--to', 'helm');
   assert.equal(status, 2);
-  assert.match(stderr, /found target helm, allowed vllm, docker, kubernetes, llm-d, llm-d-router, sglang, trtllm, bench/);
+  assert.match(
+    stderr,
+    /found target helm, allowed vllm, docker, kubernetes, llm-d, llm-d-router, sglang, trtllm, bench/,
+  );
   assert.match(servecast('export', '--help').stdout, /--to bench/);
 });
 

@@ -57,7 +57,7 @@ TEST(EppRouter, WrongConfigurations_AreNamed) {
                                  R"({"pluginRef": "load-aware-scorer"})")),
             path + "load-aware-scorer: treshold: not a parameter");
   EXPECT_EQ(OnlyIssue(OwnPlugins("", R"({"pluginRef": "queue-scorer", "weight": -1})")),
-            path + "schedulingProfiles.0.plugins.0: weight must be 0 to 1000000");
+            path + "schedulingProfiles.0.plugins.0: found weight -1, allowed 0 to 1000000");
   EXPECT_EQ(OnlyIssue(OwnPlugins("", R"({"pluginRef": "prefill-filter"})")),
             path +
                 "prefill-filter may leave no endpoint, and requests that a gateway turns away "
@@ -69,6 +69,32 @@ TEST(EppRouter, WrongConfigurations_AreNamed) {
                                   {"role": "decode"}], "router": {"policy": "epp"}})"}))
                 .find("chooses both replicas at once"),
             std::string::npos);
+}
+
+// A parameter that is there and means nothing is never taken for one that is not there.
+TEST(EppRouter, ParametersThatMeanNothing_AreNamed) {
+  const auto filter = [](const char* parameters) {
+    return OnlyIssue(OwnPlugins(
+        std::string(R"({"type": "utilization-filter", "parameters": )") + parameters + "}",
+        R"({"pluginRef": "utilization-filter"})"));
+  };
+  for (const auto& [parameters, what] :
+       {std::pair(R"({"fallbackOnEmpty": []})", "fallbackOnEmpty is empty"),
+        {R"({"fallbackOnEmpty": true, "conditions": []})", "conditions is empty"},
+        {R"({"fallbackOnEmpty": true, "conditions": {"0": {"maxValue": 1}}})", "must be a list"},
+        {R"({"fallbackOnEmpty": true, "conditions": [{"maxValue": 1}]})",
+         "has no metric in conditions.0"}}) {
+    EXPECT_NE(filter(parameters).find(what), std::string::npos) << filter(parameters);
+  }
+  EXPECT_NE(OnlyIssue(OwnPlugins(R"({"type": "session-affinity-scorer",
+                                     "parameters": {"strategy": "weird"}})",
+                                 R"({"pluginRef": "session-affinity-scorer"})"))
+                .find("strategy"),
+            std::string::npos);
+  // As YAML has a member without a value.
+  EXPECT_EQ(OnlyIssue(OwnPlugins(R"({"type": "queue-scorer", "parameters": null})",
+                                 R"({"pluginRef": "queue-scorer"})")),
+            "");
 }
 
 // The engine is done with an answer of one token before that is delivered.

@@ -158,6 +158,18 @@ TEST(Power, LimitWithMeasuredOperators_IsRefusedOrModelledByPhysics) {
   EXPECT_EQ(scenario.issues()[0].path, "/latency/backend");
 }
 
+// A limit is a share of the cap, and no card keeps one below what it draws idle.
+TEST(Power, LimitThatNoCardKeeps_IsRefused) {
+  for (const auto& [gpu, limit] :
+       {std::pair("h100-sxm", "70"), {"h100-sxm", "1"}, {"h20", "300"}}) {
+    std::vector<std::string> more = Clients(1, gpu);
+    more.push_back(std::string("hardware.power_limit_w=") + limit);
+    const auto scenario = ParseScenario(Changed(more));
+    ASSERT_FALSE(scenario.ok()) << gpu << limit;
+    EXPECT_EQ(scenario.issues()[0].path, "/hardware/power_limit_w");
+  }
+}
+
 TEST(Power, Site_PaysForHostsAndCooling) {
   std::vector<std::string> more = Clients(16);
   const PowerReport bare = *RunToEnd(Changed(more)).power;

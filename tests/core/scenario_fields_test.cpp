@@ -105,6 +105,8 @@ std::vector<Json> BadValues(const Json& field) {
     bad = {5, true, Json::array(), Json::object(), std::string(2001, 'x')};
   } else if (type == "choice") {
     bad = {5, true, "", "nonsense", Json::array(), Json::object()};
+  } else if (type == "object") {
+    bad = {5, "x", true, Json::array(), Json::array({1, 2})};
   } else if (field["path"].get<std::string>().find("quantiles") != std::string::npos) {
     bad = {5,
            "x",

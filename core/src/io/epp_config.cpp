@@ -75,23 +75,34 @@ class ConfigReader {
         std::any_of(out_.config.plugins.begin(), out_.config.plugins.end(),
                     [&](const EppPlugin& other) { return other.name == plugin.name; });
     if (again) return Wrong(at, Format("\"{}\" is there already", ShownText(plugin.name)));
-    if (const auto parameters = item.find("parameters"); parameters != item.end()) {
+    const auto parameters = item.find("parameters");
+    if (parameters != item.end() && !parameters->is_null()) {  // as YAML has an empty member
       if (!parameters->is_object()) return Wrong(at, "parameters must be an object");
-      Flatten(*parameters, "", at, plugin.parameters);
+      for (const auto& [key, value] : parameters->items()) {
+        Flatten(value, key, at, plugin.parameters);
+      }
     }
     out_.config.plugins.push_back(std::move(plugin));
   }
 
   void Flatten(const Json& value, const std::string& path, const std::string& at,
                EppParameters& parameters) {
-    const auto inner = [&](const std::string& name) {
-      return path.empty() ? name : path + "." + name;
-    };
-    if (value.is_object()) {
-      for (const auto& [key, member] : value.items()) Flatten(member, inner(key), at, parameters);
+    // Paths know items of a list by their numbers, so no member is called by one.
+    bool numbered = false;
+    for (const auto& [key, member] : value.items()) {
+      numbered |= value.is_object() && ParseCount(key).has_value();
+    }
+    if (numbered) {
+      Wrong(at, Format("{} must be a list, its members are numbers", ShownText(path)));
+    } else if (value.is_structured() && value.empty()) {
+      Wrong(at, Format("{} is empty: leave it out", ShownText(path)));
+    } else if (value.is_object()) {
+      for (const auto& [key, member] : value.items()) {
+        Flatten(member, path + "." + key, at, parameters);
+      }
     } else if (value.is_array()) {
       for (std::size_t i = 0; i < value.size(); ++i) {
-        Flatten(value[i], inner(std::to_string(i)), at, parameters);
+        Flatten(value[i], path + "." + std::to_string(i), at, parameters);
       }
     } else if (value.is_boolean()) {
       parameters[path] = value.get<bool>();
@@ -123,7 +134,8 @@ class ConfigReader {
     if (const auto weight = item.find("weight"); weight != item.end()) {
       reference.weight = weight->is_number() ? weight->get<double>() : -1;
       if (!(reference.weight >= 0 && reference.weight <= kMostWeight)) {
-        return Wrong(at, Format("weight must be 0 to {}", NumberText(kMostWeight)));
+        return Wrong(at, Format("found weight {}, allowed 0 to {}", ShortJson(*weight),
+                                NumberText(kMostWeight)));
       }
     }
     profile.plugins.push_back(std::move(reference));

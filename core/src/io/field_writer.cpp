@@ -42,7 +42,9 @@ class ObjectWriter final : public FieldVisitor {
     PutValue(spec, value, value != base);
   }
   void Foreign(const FieldSpec& spec, std::string& value, const std::string& base) override {
-    PutValue(spec, LooseJson(value), value != base);
+    // By the parser of documents: the page's first module has no other one.
+    Result<Json> parsed = value.empty() ? Result<Json>(Json()) : ParseJson(value);
+    PutValue(spec, parsed.ok() ? std::move(parsed.value()) : Json(), value != base);
   }
   void Object(const FieldSpec& spec, AddFields fields) override {
     if (what_ != FieldsWritten::kChanged && spec.idle) return;

@@ -17,6 +17,18 @@ using Json = nlohmann::json;
 
 constexpr std::int64_t kMostReplicas = 1024;
 
+// A limit is a share of the card's own cap, and no card keeps one below what it draws idle.
+void CheckPowerLimit(const HardwareSpec& h, Issues& issues) {
+  if (h.power_limit_w <= 0) return;
+  const auto refuse = [&](std::string_view from, double least) {
+    issues.push_back(
+        {"/hardware/power_limit_w", Format("found {}, allowed 0, or {} {} up",
+                                           NumberText(h.power_limit_w), from, NumberText(least))});
+  };
+  if (h.power_cap_w <= 0) return refuse("with hardware.power_cap_w, from", 1);
+  if (h.power_limit_w <= h.idle_w) refuse("from above idle_w", h.idle_w);
+}
+
 class PoolChecks {
  public:
   PoolChecks(const Scenario& scenario, Issues& issues) : s_(scenario), issues_(issues) {}
@@ -35,6 +47,7 @@ class PoolChecks {
       if (s_.engine.compat == Compat::kNone) alone.cluster.pool().replicas = replicas;
       // Another one than the scenario's is refused below.
       if (alone.engine.compat == s_.engine.compat) CheckFeatures(alone, of_pool);
+      CheckPowerLimit(alone.hardware, of_pool);
       CheckDrafts(alone, of_pool);
       CheckAdapters(alone, of_pool);
       for (Issue& issue : of_pool) {

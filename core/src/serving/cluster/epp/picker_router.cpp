@@ -170,6 +170,14 @@ std::string WhyNot(std::string_view type, const EppParameters* parameters) {
       producer != nullptr && *producer != EppValue(std::string("approx-prefix-cache-producer"))) {
     return "needs KV events of the servers: only approx-prefix-cache-producer is modelled";
   }
+  if (type == "utilization-filter" && parameters != nullptr) {
+    for (const auto& [path, value] : *parameters) {
+      constexpr std::string_view kLimit = ".maxValue";
+      if (!path.ends_with(kLimit)) continue;
+      const std::string condition = path.substr(0, path.size() - kLimit.size());
+      if (of((condition + ".metric").c_str()) == nullptr) return "has no metric in " + condition;
+    }
+  }
   const EppValue* falls_back = of("fallbackOnEmpty");
   if (type == "prefill-filter" || type == "concurrency-detector" ||
       (type == "utilization-filter" && (falls_back == nullptr || *falls_back == EppValue(false)))) {

@@ -74,7 +74,7 @@ class SessionAffinity final : public Plugin {
 };
 
 constexpr SettingSpec kSettings[] = {
-    {.path = "strategy", .kind = SettingSpec::Kind::kText},
+    {.path = "strategy", .kind = SettingSpec::Kind::kText, .words = "header session_id"},
     {.path = "headerName", .kind = SettingSpec::Kind::kText},
     {.path = "sessionIdConfig.headerName", .kind = SettingSpec::Kind::kText},
     {.path = "sessionIdConfig.evictionTtlSeconds",
