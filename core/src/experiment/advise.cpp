@@ -37,21 +37,11 @@ class Lister {
     all_.push_back({std::move(words), std::move(overrides)});
   }
 
-  // An override of an engine's member, for the scenario and each pool that has its own.
-  std::vector<std::string> OfEngines(const std::string& assignment) const {
-    std::vector<std::string> overrides = {"engine." + assignment};
-    for (std::size_t p = 0; p < pools_.size(); ++p) {
-      if (pools_[p].engine)
-        overrides.push_back(Format("cluster.pools.{}.engine.{}", p, assignment));
-    }
-    return overrides;
-  }
-
   void Engine() {
     const EngineSpec& e = pools_[0].engine ? *pools_[0].engine : s_.engine;
     const auto number = [this](const char* name, std::int64_t value) {
       Add(Format("{} {}", name, ShortNumber(static_cast<double>(value))),
-          OfEngines(Format("{}={}", name, value)));
+          OfEngines(pools_, Format("{}={}", name, value)));
     };
     number("max_num_seqs", 2 * e.max_num_seqs);
     if (e.max_num_seqs > 1) number("max_num_seqs", e.max_num_seqs / 2);
@@ -61,7 +51,7 @@ class Lister {
     }
     if (MayLackSeats(s_)) number("max_loras", 2 * e.max_loras);
     const auto flag = [this](const char* name, bool on, const char* words) {
-      if (!on) Add(words, OfEngines(Format("{}=true", name)));
+      if (!on) Add(words, OfEngines(pools_, Format("{}=true", name)));
     };
     flag("enable_chunked_prefill", e.enable_chunked_prefill, "chunked prefill");
     flag("enable_prefix_caching", e.enable_prefix_caching, "prefix caching");
@@ -72,12 +62,12 @@ class Lister {
   // Under load drafts take time that others wait for.
   void Drafts(const SpeculativeSpec& drafts) {
     if (!drafts.On()) return;
-    Add("no speculative decoding", OfEngines("speculative.method=none"));
+    Add("no speculative decoding", OfEngines(pools_, "speculative.method=none"));
     const std::int64_t half = drafts.num_speculative_tokens / 2;
     const bool by_length = drafts.acceptance_as == "none" && drafts.acceptance_rates.empty();
     if (half < 1 || (by_length && drafts.acceptance_length > static_cast<double>(1 + half))) return;
     Add(Format("num_speculative_tokens {}", half),
-        OfEngines(Format("speculative.num_speculative_tokens={}", half)));
+        OfEngines(pools_, Format("speculative.num_speculative_tokens={}", half)));
   }
 
   void Storage() {
@@ -85,7 +75,7 @@ class Lister {
       Add("fp8 weights", {"model.quantization=fp8"});
     }
     if (s_.engine.kv_cache_dtype == KvCacheDType::kAuto) {
-      Add("fp8 KV cache", OfEngines("kv_cache_dtype=fp8"));
+      Add("fp8 KV cache", OfEngines(pools_, "kv_cache_dtype=fp8"));
     }
   }
 
@@ -141,6 +131,15 @@ class Lister {
 };
 
 }  // namespace
+
+std::vector<std::string> OfEngines(const std::vector<PoolSpec>& pools,
+                                   const std::string& assignment) {
+  std::vector<std::string> overrides = {"engine." + assignment};
+  for (std::size_t p = 0; p < pools.size(); ++p) {
+    if (pools[p].engine) overrides.push_back(Format("cluster.pools.{}.engine.{}", p, assignment));
+  }
+  return overrides;
+}
 
 std::string OfPool(const std::vector<PoolSpec>& pools, std::size_t index) {
   const PoolSpec& pool = pools[index];

@@ -23,6 +23,10 @@ std::vector<Change> ChangesOf(const Scenario& scenario);
 // " of NAME", " for decode", " of pool 1", where there are several: which pool is meant.
 std::string OfPool(const std::vector<PoolSpec>& pools, std::size_t index);
 
+// Overrides of a member of engines, for the scenario and each pool that has its own: "max_loras=4".
+std::vector<std::string> OfEngines(const std::vector<PoolSpec>& pools,
+                                   const std::string& assignment);
+
 // What the GPUs of a scenario cost, $ an hour; none where one has no price.
 std::optional<double> CostPerHour(const Scenario& scenario);
 

@@ -9,6 +9,7 @@
 #include "base/base.h"
 #include "base/math.h"
 #include "base/text.h"
+#include "experiment/advise.h"
 #include "experiment/server_figures.h"
 #include "metrics/words.h"
 
@@ -85,16 +86,6 @@ class CauseLister {
     });
   }
 
-  // An override of an engine's member, for the scenario and each pool that has its own.
-  std::vector<std::string> OfEngines(const std::string& assignment) const {
-    std::vector<std::string> overrides = {"engine." + assignment};
-    for (std::size_t p = 0; p < pools_.size(); ++p) {
-      if (pools_[p].engine)
-        overrides.push_back(Format("cluster.pools.{}.engine.{}", p, assignment));
-    }
-    return overrides;
-  }
-
   void Memory() {
     const std::optional<double> room = ValueOf(measured_, "kv_tokens");
     const auto planned = static_cast<double>(report_.kv_tokens);
@@ -105,37 +96,38 @@ class CauseLister {
     const auto blocks = static_cast<std::int64_t>(*room) / engine_.block_size;
     if (blocks < 2) return;
     Add("kv", Format("the KV cache holds {} tokens, as logged", ShortNumber(*room)),
-        OfEngines(Format("num_gpu_blocks_override={}", blocks)), "the log: GPU KV cache size");
+        OfEngines(pools_, Format("num_gpu_blocks_override={}", blocks)),
+        "the log: GPU KV cache size");
   }
 
   void Features() {
     if (engine_.enable_prefix_caching && slower_ && report_.prefix_cache.hit_tokens > 0) {
-      Add("prefix", "prefix caching is off", OfEngines("enable_prefix_caching=false"),
+      Add("prefix", "prefix caching is off", OfEngines(pools_, "enable_prefix_caching=false"),
           "the log: enable_prefix_caching; the metric vllm:prefix_cache_hits");
     }
     if (!engine_.enable_prefix_caching && !slower_) {
-      Add("prefix", "prefix caching is on", OfEngines("enable_prefix_caching=true"),
+      Add("prefix", "prefix caching is on", OfEngines(pools_, "enable_prefix_caching=true"),
           "the log: enable_prefix_caching; the metric vllm:prefix_cache_hits");
     }
     if (engine_.enable_chunked_prefill) {
-      Add("chunks", "chunked prefill is off", OfEngines("enable_chunked_prefill=false"),
+      Add("chunks", "chunked prefill is off", OfEngines(pools_, "enable_chunked_prefill=false"),
           "the log: enable_chunked_prefill");
     }
     if (engine_.cuda_graphs == CudaGraphs::kImplied && slower_) {
-      Add("graphs", "no CUDA graphs (eager mode)", OfEngines("cuda_graphs=eager"),
+      Add("graphs", "no CUDA graphs (eager mode)", OfEngines(pools_, "cuda_graphs=eager"),
           "the log: enforce_eager; --enforce-eager");
     }
     if (engine_.cuda_graphs == CudaGraphs::kEager && !slower_) {
-      Add("graphs", "CUDA graphs are on", OfEngines("cuda_graphs=implied"),
+      Add("graphs", "CUDA graphs are on", OfEngines(pools_, "cuda_graphs=implied"),
           "the log: enforce_eager; --enforce-eager");
     }
     if (engine_.async_scheduling == slower_) {
       Add("async", slower_ ? "async scheduling is off" : "async scheduling is on",
-          OfEngines(slower_ ? "async_scheduling=false" : "async_scheduling=true"),
+          OfEngines(pools_, slower_ ? "async_scheduling=false" : "async_scheduling=true"),
           "the log: async_scheduling");
     }
     if (engine_.speculative.On()) {
-      Add("drafts", "no speculative decoding", OfEngines("speculative.method=none"),
+      Add("drafts", "no speculative decoding", OfEngines(pools_, "speculative.method=none"),
           "the log: speculative_config; the metric vllm:spec_decode_num_drafts");
     }
   }
@@ -145,7 +137,7 @@ class CauseLister {
                                std::int64_t now) {
       if (value < 1 || value == now) return;
       Add(kind, Format("{} {}", name, ShortNumber(static_cast<double>(value))),
-          OfEngines(Format("{}={}", name, value)), Format("the log: {}", name));
+          OfEngines(pools_, Format("{}={}", name, value)), Format("the log: {}", name));
     };
     number("seats", "max_num_seqs", engine_.max_num_seqs / 2, engine_.max_num_seqs);
     // Defaults of vLLM by the GPU's memory.
@@ -161,7 +153,7 @@ class CauseLister {
   void Host() {
     if (engine_.host == "default" && slower_) {
       Add("host", "the host is slow: 17 ms before a request is queued, as one that was measured",
-          OfEngines("host=a100-pcie-2026"),
+          OfEngines(pools_, "host=a100-pcie-2026"),
           "curl -w '%{time_starttransfer}' with one output token, on an idle server");
     }
     if (engine_.sampler_ns_per_logit > 0 && s_.model.top_p_by_default != slower_) {
@@ -232,7 +224,7 @@ class CauseLister {
           "the log: quantization, and how much memory loading the model took");
     }
     if (engine_.kv_cache_dtype == KvCacheDType::kFp8) {
-      Add("kv_type", "the KV cache is in 16 bits", OfEngines("kv_cache_dtype=auto"),
+      Add("kv_type", "the KV cache is in 16 bits", OfEngines(pools_, "kv_cache_dtype=auto"),
           "the log: kv_cache_dtype");
     }
   }
