@@ -33,6 +33,7 @@ void CheckScaling(const ClusterSpec&, Issues&) {}
 void ReadEpp(EppSpec&, Issues&) {}
 void CheckEpp(const ClusterSpec&, Issues&) {}
 
+void CheckRetries(const WorkloadSpec&, Issues&) {}
 Result<RequestTable> WithRetries(const Scenario&, RequestTable table) { return table; }
 RequestsOfAttempts FoldAttempts(const RequestTable&, const RequestResults&, TimeNs, std::int64_t) {
   std::abort();

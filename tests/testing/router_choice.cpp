@@ -62,23 +62,25 @@ RouterChoice MakeEppChoice(std::uint64_t seed, TimeNs step) {
     return choice;
   }
   choice.epp.profile = kOwnEppProfile;
+  EppConfig own;
   do {
-    choice.epp.own = RandomEppConfig(dice);
-  } while (!epp::NotModelled(choice.epp.own).empty());
+    own = RandomEppConfig(dice);
+  } while (!epp::NotModelled(own).empty());
   if (dice.Percent(50)) {
-    choice.epp.own.plugins.push_back({"producer",
-                                      "approx-prefix-cache-producer",
-                                      {{"autoTune", dice.Percent(50)},
-                                       {"lruCapacityPerServer", dice.Pick<double>({1, 2, 40})},
-                                       {"maxPrefixTokensToMatch", dice.Pick<double>({0, 128})},
-                                       {"maxPrefixBlocksToMatch", dice.Pick<double>({0, 1})}}});
+    own.plugins.push_back({"producer",
+                           "approx-prefix-cache-producer",
+                           {{"autoTune", dice.Percent(50)},
+                            {"lruCapacityPerServer", dice.Pick<double>({1, 2, 40})},
+                            {"maxPrefixTokensToMatch", dice.Pick<double>({0, 128})},
+                            {"maxPrefixBlocksToMatch", dice.Pick<double>({0, 1})}}});
   }
   if (dice.Percent(30)) {
-    choice.epp.own.plugins.push_back({"load",
-                                      "inflight-load-producer",
-                                      {{"addEstimatedOutputTokens", true},
-                                       {"maxEstimatedOutputTokens", dice.Pick<double>({0, 60})}}});
+    own.plugins.push_back({"load",
+                           "inflight-load-producer",
+                           {{"addEstimatedOutputTokens", true},
+                            {"maxEstimatedOutputTokens", dice.Pick<double>({0, 60})}}});
   }
+  choice.epp.own = std::make_shared<const EppConfig>(std::move(own));
   return choice;
 }
 

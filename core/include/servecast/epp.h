@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <string>
 #include <variant>
 #include <vector>
@@ -48,9 +49,11 @@ struct EppConfig {
 struct EppSpec {
   std::string profile = "default";  // shipped ones by name, or kOwnEppProfile
   std::string config = "{}";        // of kOwnEppProfile: an EndpointPickerConfig as JSON
-  EppConfig own;                    // what that says
+  std::shared_ptr<const EppConfig> own;  // what that says; shared by copies of a scenario
 
-  friend bool operator==(const EppSpec&, const EppSpec&) = default;
+  friend bool operator==(const EppSpec& a, const EppSpec& b) {
+    return a.profile == b.profile && a.config == b.config;
+  }
 };
 inline constexpr const char* kOwnEppProfile = "own";
 

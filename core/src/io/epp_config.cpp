@@ -240,8 +240,8 @@ void ReadEpp(EppSpec& spec, Issues& issues) {
                                     ShownText(member))});
   }
   if (!reading.wrong.empty()) return;
-  spec.own = std::move(reading.config);
-  const std::string reason = epp::NotModelled(spec.own);
+  const std::string reason = epp::NotModelled(reading.config);
+  spec.own = std::make_shared<const EppConfig>(std::move(reading.config));
   if (!reason.empty()) issues.push_back({kPath, ShownText(reason, 300)});
 }
 

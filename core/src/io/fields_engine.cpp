@@ -436,22 +436,21 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
                  "it fuses more of them; layers with latent attention take all of it (analytic)",
          .compared = true},
         &EngineSpec::kernel_share);
-  f.Add({.name = "fp8_experts_read_share",
-         .unit = "1",
-         .min = 0,
-         .max = 1,
-         .help = "share of hardware.bandwidth_efficiency that kernels of experts in 8 bits with "
-                 "block scales reach, which then read all experts in every step; 0: they read "
-                 "those that tokens chose, at its rate (analytic)",
-         .compared = true},
-        &EngineSpec::fp8_experts_read_share);
+  f.Add(
+      {.name = "fp8_experts_read_share",
+       .unit = "1",
+       .min = 0,
+       .max = 1,
+       .help = "share of hardware.bandwidth_efficiency that experts in 8 bits with block scales "
+               "reach, all of which each step then reads; 0: only chosen ones are read (analytic)",
+       .compared = true},
+      &EngineSpec::fp8_experts_read_share);
   f.Add({.name = "expert_exchange_latencies",
          .unit = "1",
          .min = 0,
          .max = 1000,
-         .help = "how many latencies of an all-reduce a layer waits where replicas share its "
-                 "experts: 2 for an all-gather and a reduce-scatter, more where an engine sends "
-                 "in several parts (analytic)",
+         .help = "latencies of an all-reduce that a layer waits where replicas share experts: 2 "
+                 "for an all-gather and a reduce-scatter (analytic)",
          .compared = true},
         &EngineSpec::expert_exchange_latencies);
   Choices hosts = PresetIds("hosts");

@@ -210,8 +210,8 @@ void DescribePower(Fields<HardwareSpec>& f) {
          .unit = "W",
          .min = 0,
          .max = 1e5,
-         .help = "power limit that is set (nvidia-smi -pl), where it is below power_cap_w; it "
-                 "slows arithmetic (analytic); 0: none",
+         .help = "limit that is set below power_cap_w (nvidia-smi -pl), which slows arithmetic "
+                 "(analytic); 0: none",
          .in_times = true,
          .compared = true},
         &HardwareSpec::power_limit_w);
@@ -219,8 +219,7 @@ void DescribePower(Fields<HardwareSpec>& f) {
     f.Add({.name = name, .unit = "1", .min = 0, .max = 1, .help = help, .label = true}, member);
   };
   share("power_error",
-        "share by which mean power was off in nine of ten set-ups that the law was not fitted to; "
-        "0: not known",
+        "share that mean power was off by in nine of ten set-ups left out of the fit; 0: not known",
         &HardwareSpec::power_error);
   share("energy_error", "the same of the energy of an output token", &HardwareSpec::energy_error);
 }
@@ -231,28 +230,28 @@ void DescribeSite(Fields<HardwareSpec>& f) {
          .unit = "W",
          .min = 0,
          .max = 1e5,
-         .help = "a GPU's share of what the host draws: processors, memory, network, fans",
+         .help = "a GPU's share of what its host draws",
          .label = true},
         &HardwareSpec::host_w);
   f.Add({.name = "pue",
          .unit = "1",
          .min = 1,
          .max = 10,
-         .help = "power usage effectiveness: W that the site draws for each W of its machines",
+         .help = "W that the site draws for each W of its machines (power usage effectiveness)",
          .label = true},
         &HardwareSpec::pue);
   f.Add({.name = "price_per_kwh",
          .unit = "$/kWh",
          .min = 0,
          .max = 100,
-         .help = "price of electricity; 0: not stated, so its cost is not shown",
+         .help = "price of electricity; 0: not stated",
          .label = true},
         &HardwareSpec::price_per_kwh);
   f.Add({.name = "co2_g_per_kwh",
          .unit = "g/kWh",
          .min = 0,
          .max = 10000,
-         .help = "CO2 equivalent of electricity; 0: not stated, so none is shown",
+         .help = "CO2 equivalent of electricity; 0: not stated",
          .label = true},
         &HardwareSpec::co2_g_per_kwh);
 }
@@ -342,9 +341,9 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .compared = true},
         &HardwareSpec::interconnect_latency_us);
   f.Enum({.name = "interconnect",
-          .help = "how GPUs of a node reach each other: nvlink; pcie_p2p, reading each other's "
-                  "memory; pcie_host, through the host's; auto: nvlink from 125 GB/s on, else "
-                  "pcie_host, which the verdict calls a guess (analytic, operators)",
+          .help =
+              "how GPUs of a node reach each other: nvlink; pcie_p2p; pcie_host, through the host; "
+              "auto: nvlink from 125 GB/s on, else pcie_host as a guess (analytic, operators)",
           .compared = true},
          &HardwareSpec::interconnect, {"auto", "nvlink", "pcie_p2p", "pcie_host"});
   f.Add({.name = "layer_latency_us",

@@ -103,12 +103,11 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
   begins.emplace_back("closed_loop");
   when(begins, HasRate(a.process) || a.process == ArrivalProcess::kClosedLoop,
        [](ArrivalFields& g) {
-         g.Enum({.name = "start",
-                 .help = "what a run begins with; spread: as in a load that has lasted for long, "
-                         "clients at random points of the time that they think and, at a flat "
-                         "rate, conversations under way; together: all clients at 0, no "
-                         "conversation"},
-                &ArrivalSpec::start, {"spread", "together"});
+         g.Enum(
+             {.name = "start",
+              .help = "what a run begins with; spread: clients at random points of their thinking "
+                      "and, at a flat rate, conversations under way; together: all clients at 0"},
+             &ArrivalSpec::start, {"spread", "together"});
        });
   when({"trace"}, a.process == ArrivalProcess::kTrace, [](ArrivalFields& g) {
     g.Add({.name = "rate_scale",
@@ -399,22 +398,18 @@ void Describe(FieldVisitor& v, RetrySpec& r, const RetrySpec& base) {
          .max = 1e5,
          .help = "time from the end of a failed attempt to the first retry"},
         &RetrySpec::backoff_s);
-  f.Add(Number("multiplier", "1", 1, 100, "the back-off of each further retry is so much longer"),
+  f.Add(Number("multiplier", "1", 1, 100, "each further back-off is so many times as long"),
         &RetrySpec::multiplier);
   f.Add({.name = "max_backoff_s", .unit = "s", .min = 1e-6, .max = 1e5, .help = "longest back-off"},
         &RetrySpec::max_backoff_s);
-  f.Add(Number("jitter", "1", 0, 1,
-               "share of a back-off that is cut at random: it is drawn evenly between 1 - jitter "
-               "and 1 times its length"),
+  f.Add(Number("jitter", "1", 0, 1, "most of a back-off that is cut at random, as a share"),
         &RetrySpec::jitter);
-  f.Add(
-      {.name = "budget",
-       .unit = "1",
-       .min = 0,
-       .max = 20,
-       .help = "a client gives up instead of a retry that would make retries more than this share "
-               "of all requests so far; default: none"},
-      &RetrySpec::budget);
+  f.Add({.name = "budget",
+         .unit = "1",
+         .min = 0,
+         .max = 20,
+         .help = "most that retries may be of all requests so far, as a share; default: no limit"},
+        &RetrySpec::budget);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 
 #include "base/text.h"
 #include "io/json_document.h"
+#include "workload/retries.h"
 
 namespace servecast {
 namespace {
@@ -129,21 +130,6 @@ void CheckClasses(const WorkloadSpec& w, Issues& issues) {
                                      ShortJson(classes[i].name), j)});
       break;
     }
-  }
-}
-
-void CheckRetries(const WorkloadSpec& w, Issues& issues) {
-  const RetrySpec& retries = w.retries;
-  if (retries.max_backoff_s < retries.backoff_s) {
-    issues.push_back({"/workload/retries/max_backoff_s",
-                      Format("found {}, allowed from backoff_s {} up",
-                             NumberText(retries.max_backoff_s), NumberText(retries.backoff_s))});
-  }
-  if (retries.budget && w.arrivals.process == ArrivalProcess::kClosedLoop) {
-    issues.push_back({"/workload/retries/budget",
-                      Format("found {}, allowed none in a closed loop: a client that gives up "
-                             "would start its next session at once",
-                             NumberText(*retries.budget))});
   }
 }
 

@@ -40,8 +40,8 @@ const std::vector<Column>& Columns() {
       {"deadline_missed", "", "request",
        "1: its first token came, or can only come, after its class's deadline; none without one"},
       {"attempts", "", "request",
-       "how often its client sent it: 1, and one more for each retry; figures of a request are of "
-       "its last attempt, times from its first one on"},
+       "how often its client sent it; its figures are of the last attempt, its times from the "
+       "first on"},
       {"preemptions", "", "request",
        "how often it was preempted: lost its KV blocks and was computed again"},
       {"state", "", "request",

@@ -154,9 +154,8 @@ const SchedulerEntry kEntry = {
     .no_prefix_caching =
         "prefix caching: none, as admission weighs what requests may come to hold, each its own",
     .departure =
-        "batches: whole prompts or decodes, never both; ten batches of decodes between two looks "
-        "at the queue; KV memory in tokens: room for all that the admitted requests may come to "
-        "hold, if each makes the longest output of the workload",
+        "batches: whole prompts or decodes, never both; ten decodes between looks at the queue; "
+        "room in tokens for the longest output of each request",
 };
 
 }  // namespace servecast::scheduler_lightllm

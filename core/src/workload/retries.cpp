@@ -124,6 +124,22 @@ void Waits(RequestResults& r, std::size_t i) {
 
 }  // namespace
 
+void CheckRetries(const WorkloadSpec& w, Issues& issues) {
+  const RetrySpec& retries = w.retries;
+  if (!retries.On()) return;
+  if (retries.max_backoff_s < retries.backoff_s) {
+    issues.push_back({"/workload/retries/max_backoff_s",
+                      Format("found {}, allowed from backoff_s {} up",
+                             NumberText(retries.max_backoff_s), NumberText(retries.backoff_s))});
+  }
+  if (retries.budget && w.arrivals.process == ArrivalProcess::kClosedLoop) {
+    issues.push_back({"/workload/retries/budget",
+                      Format("found {}, allowed none in a closed loop: a client that gives up "
+                             "would start its next session at once",
+                             NumberText(*retries.budget))});
+  }
+}
+
 Result<RequestTable> WithRetries(const Scenario& scenario, RequestTable table) {
   const RetrySpec& spec = scenario.workload.retries;
   const std::size_t n = table.arrival.size();

@@ -12,6 +12,10 @@
 
 namespace servecast {
 
+// Refuses a back-off that shrinks, and a budget in a closed loop; nothing where clients do not try
+// again.
+void CheckRetries(const WorkloadSpec& workload, Issues& issues);
+
 // Behind the requests of `table` a row for each retry that the scenario allows, with its back-off
 // (RequestTable::backoff). A retry asks for the same tokens, so it may find what an attempt before
 // it left in a prefix cache. Nothing where clients do not try again, or where `table` has such rows

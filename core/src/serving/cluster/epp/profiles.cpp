@@ -53,7 +53,7 @@ std::span<const ShippedProfile> ShippedProfiles() {
 }
 
 const EppConfig& ConfigOf(const EppSpec& spec) {
-  if (spec.profile == kOwnEppProfile) return spec.own;
+  if (spec.profile == kOwnEppProfile) return *spec.own;
   const auto profiles = ShippedProfiles();
   const auto found = std::find_if(profiles.begin(), profiles.end(),
                                   [&](const ShippedProfile& p) { return p.name == spec.profile; });
