@@ -47,8 +47,8 @@ struct EppConfig {
 
 // Rules of a scenario's router "epp".
 struct EppSpec {
-  std::string profile = "default";  // shipped ones by name, or kOwnEppProfile
-  std::string config = "{}";        // of kOwnEppProfile: an EndpointPickerConfig as JSON
+  std::string profile = "default";       // shipped ones by name, or kOwnEppProfile
+  std::string config = "{}";             // of kOwnEppProfile: an EndpointPickerConfig as JSON
   std::shared_ptr<const EppConfig> own;  // what that says; shared by copies of a scenario
 
   friend bool operator==(const EppSpec& a, const EppSpec& b) {

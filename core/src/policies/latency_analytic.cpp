@@ -426,9 +426,8 @@ LatencyLabel Label(const Scenario& s) {
           ShortNumber(100 * s.hardware.bandwidth_efficiency) + " % of its bandwidth",
       KnownError(s, "analytic"), EvidenceOf(s, "analytic")};
   if (const double left = ArithmeticUnderLimit(s.hardware); left < 1) {
-    label.description +=
-        Format("; at {} W {} % of that arithmetic, as one pair of cards has it",
-               ShortNumber(s.hardware.power_limit_w), ShortNumber(100 * left));
+    label.description += Format("; at {} W {} % of that arithmetic, as one pair of cards has it",
+                                ShortNumber(s.hardware.power_limit_w), ShortNumber(100 * left));
   }
   std::string kinds;
   for (const LayerSpec& layer : s.model.layers) {
