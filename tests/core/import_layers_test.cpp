@@ -61,6 +61,27 @@ TEST(ImportLayers, EachConfig_ComesToTheScriptsFigures) {
   if (compared == 0) GTEST_SKIP() << "skipped: no data";
 }
 
+// Sizes by config files, cut to what tells them, against what their makers say of each model, which
+// they round.
+TEST(ImportLayers, Families_ComeToThePublishedSizes) {
+  for (const Json& each : Json::parse(ImportFile("model_families.json"))) {
+    SCOPED_TRACE(each["name"].get<std::string>());
+    const Result<std::string> model = ModelFromConfig(each["config"].dump(), "config.json");
+    EXPECT_TRUE(model.ok()) << Listed(model.issues());
+    if (!model.ok()) continue;
+    const ModelFigures found = FiguresOf(Parsed(Document(model.value(), "1")).model);
+    const double all = each["parameters"].get<double>();
+    EXPECT_NEAR(found.parameters, all, 0.01 * all);
+    if (!each["active"].is_null()) {
+      const double active = each["active"].get<double>();
+      EXPECT_NEAR(found.active, active, 0.1 * active);
+    }
+    Json halved = Json::parse(model.value());
+    halved["quantization"] = "fp8";  // so that four GPUs hold the largest
+    EXPECT_EQ(RunToEnd(Document(halved.dump(), "4")).completed, 20);
+  }
+}
+
 TEST(ImportLayers, OfSeveralKinds_Run) {
   for (const char* name : {"Qwen--Qwen3.5-35B-A3B", "google--gemma-4-26B-A4B",
                            "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "openai--gpt-oss-20b",

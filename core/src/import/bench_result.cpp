@@ -22,6 +22,15 @@ std::optional<double> NumberOf(const Json& of, const char* key) {
   return at->is_number() ? std::optional<double>(at->get<double>()) : std::nullopt;
 }
 
+// As NumberOf, of what was measured: a member that is there and no number is named.
+std::optional<double> MeasuredOf(const Json& of, const std::string& key, Draft& draft) {
+  const std::optional<double> value = NumberOf(of, key.c_str());
+  if (!value && of.contains(key) && !of[key].is_null()) {
+    draft.Ignore(Format("{} = {}", key, ShortJson(of[key])), "no number");
+  }
+  return value;
+}
+
 // Positive numbers of a list; those of requests that failed are 0. Of requests that were answered
 // with nothing, which are among the `completed`, it is the shortest that there is.
 std::vector<double> Positive(const Json& list, double completed) {
@@ -57,6 +66,10 @@ void TakeResultArrivals(const Json& json, double completed, Draft& draft) {
   BenchTraffic traffic;
   const auto rate = NumberOf(json, "request_rate");
   if (rate && *rate > 0) traffic.rate_per_s = *rate;
+  if (rate && !(*rate > 0)) {
+    draft.Warn(Format("request_rate = {}: no rate; read as inf, all requests at once",
+                      ShortNumber(*rate)));
+  }
   if (const auto shape = NumberOf(json, "burstiness"); shape && *shape > 0)
     traffic.burstiness = *shape;
   if (const auto users = NumberOf(json, "max_concurrency"); users && *users >= 1 && *users <= 1e7) {
@@ -88,7 +101,7 @@ void TakeMeasured(const Json& json, std::string_view what, Draft& draft) {
   for (const Metric& metric : kMetrics) {
     std::string of;
     for (const std::string_view which : {"mean", "median", "p90", "p95", "p99"}) {
-      const auto value = NumberOf(json, Format("{}_{}_ms", which, metric.key).c_str());
+      const auto value = MeasuredOf(json, Format("{}_{}_ms", which, metric.key), draft);
       if (!value) continue;
       of += Format("{}{} {}", of.empty() ? "" : ", ", which, ShortNumber(*value));
       draft.Measure(Format("{}.{}", metric.report, which == "median" ? "p50" : which), *value,
@@ -99,12 +112,12 @@ void TakeMeasured(const Json& json, std::string_view what, Draft& draft) {
   constexpr Metric kRates[] = {{"request_throughput", "requests/s", "requests_per_s"},
                                {"output_throughput", "output tokens/s", "output_tokens_per_s"}};
   for (const Metric& rate : kRates) {
-    const auto value = NumberOf(json, rate.key);
+    const auto value = MeasuredOf(json, rate.key, draft);
     if (!value) continue;
     text += Format("{}{} {}", text.empty() ? "" : "; ", ShortNumber(*value), rate.name);
     draft.Measure(rate.report, *value, what);
   }
-  const auto most = NumberOf(json, "max_concurrent_requests");
+  const auto most = MeasuredOf(json, "max_concurrent_requests", draft);
   if (most) draft.Measure("concurrency_peak", *most, what);
   if (!text.empty()) draft.Remark("measured: " + text);
 }

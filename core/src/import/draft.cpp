@@ -142,8 +142,14 @@ void Draft::Assume(std::string_view path, Json value, std::string_view why) {
   if (Find(path) == nullptr) Put(path, std::move(value), why, false);
 }
 
+// Milliseconds, tokens and tokens/s alike: some thirty years, and more than any fleet serves.
+constexpr double kMostMeasured = 1e12;
+
 void Draft::Measure(std::string_view name, double value, std::string_view from) {
-  if (!std::isfinite(value) || value < 0) return;
+  if (!(value >= 0 && value <= kMostMeasured)) {
+    return Ignore(Format("{} of {}", name, ShortNumber(value)),
+                  Format("{}: no server measures that", from));
+  }
   MeasuredValue measured{std::string(name), value, std::string(from)};
   const auto earlier =
       std::find_if(out_.measured.begin(), out_.measured.end(),
@@ -193,8 +199,8 @@ bool Draft::TakeModelName(std::string_view name, std::string_view from) {
     return false;
   }
   if (other) {
-    Remark(Format("model {} ({}) takes the place of {}", ShownText(name, kShown),
-                  ShownText(from, kShown), ShownText(model_name_, kShown)));
+    Warn(Format("model {} ({}) takes the place of {}", ShownText(name, kShown),
+                ShownText(from, kShown), ShownText(model_name_, kShown)));
   }
   model_name_ = name;
   model_from_ = ShownText(from, kShown) + (text_.empty() ? "" : " of " + text_);

@@ -41,7 +41,8 @@ class Draft {
   void Assume(std::string_view path, nlohmann::json value, std::string_view why);
   void Ignore(std::string_view what, std::string_view why);
   void Remark(std::string text);
-  // A value by its name (MeasuredValue), finite and at least 0; others are left out.
+  // A value by its name (MeasuredValue); one that no server can have measured (negative, beyond
+  // 1e12) is ignored with words.
   void Measure(std::string_view name, double value, std::string_view from);
   // What changes the answer as much as a model or a rate, and is not as its text has it.
   void Warn(std::string text);

@@ -446,6 +446,10 @@ void Draft::Complete(Json& base) {
   const bool no_gpu = !unknown_gpu_.empty();
   if (no_model) base.erase("model");
   if (no_gpu) base.erase("hardware");
+  if (Find("workload.arrivals") != nullptr && base.contains("measure")) {
+    base.erase("measure");  // the window of other traffic
+    Remark("measure: not that of the scenario to begin with, whose traffic is another");
+  }
   for (const char* section : {"model", "hardware", "engine", "cluster", "scheduler", "latency",
                               "workload", "slo", "measure"}) {
     const Json* said = Find(section);

@@ -38,7 +38,7 @@ struct Family {
   bool multi_query = false;  // one KV head unless they say otherwise
 };
 
-constexpr std::array<Family, 70> kFamilies = {{
+constexpr std::array<Family, 97> kFamilies = {{
     {.type = "llama"},
     {.type = "llama4_text", .experts = true},
     {.type = "mistral", .windows = Windows::kAll},
@@ -117,6 +117,33 @@ constexpr std::array<Family, 70> kFamilies = {{
     {.type = "gemma4_text", .tied = true, .head_dim = 256},
     {.type = "nemotron_h", .experts = true},
     {.type = "nemotron-nas"},
+    {.type = "granitemoehybrid", .experts = true},
+    {.type = "granitemoeshared", .experts = true},
+    {.type = "bamba"},
+    {.type = "falcon_h1"},
+    {.type = "jamba", .experts = true},
+    {.type = "kimi_linear", .experts = true},
+    {.type = "lfm2", .tied = true},
+    {.type = "lfm2_moe", .experts = true, .tied = true},
+    {.type = "minimax", .experts = true},
+    {.type = "minimax_text_01", .experts = true},
+    {.type = "minimax_m1", .experts = true},
+    {.type = "mimo_v2_flash", .experts = true},
+    {.type = "hunyuan_v1_moe", .experts = true},
+    {.type = "bailing_moe_v2", .experts = true},
+    {.type = "deepseek", .experts = true},
+    {.type = "solar_open", .experts = true},
+    {.type = "glm4v_text", .bias = true},
+    {.type = "glm4v_moe_text", .experts = true},
+    {.type = "qwen2_5_omni_text", .windows = Windows::kAsked, .bias = true},
+    {.type = "qwen3_omni_moe_text", .windows = Windows::kAsked, .experts = true},
+    {.type = "exaone"},
+    {.type = "exaone_moe", .windows = Windows::kPattern, .experts = true, .pattern = 4},
+    {.type = "chatglm", .bias = true},
+    {.type = "baichuan"},
+    {.type = "stablelm"},
+    {.type = "apertus", .gated = false},
+    {.type = "phi4mm", .windows = Windows::kAll},
     {.type = "starcoder2", .windows = Windows::kAll, .tied = true, .bias = true, .gated = false},
 }};
 
@@ -148,8 +175,8 @@ const Family* FindFamily(std::string_view type) {
 class ConfigReader {
  public:
   ConfigReader(const Json& file, const std::string& path) : file_(file), path_(path) {
-    for (const char* wrapped : {"text_config", "llm_config", "language_config"}) {
-      const Json* inner = Member(file_, wrapped);
+    for (const char* wrapped : {"thinker_config", "text_config", "llm_config", "language_config"}) {
+      const Json* inner = Member(*config_, wrapped);
       if (inner != nullptr && inner->is_object()) config_ = inner;
     }
   }
@@ -185,10 +212,15 @@ class ConfigReader {
     if (problem_.empty()) problem_ = std::move(what);
   }
 
-  // 0 when it is not there. A number that cannot be is a problem.
+  // 0 when it is not there. A number that cannot be is a problem. A list, one a layer, counts as
+  // its number where all are equal.
   std::int64_t Number(const char* key) {
     const Json* member = Find(key);
     if (member == nullptr) return 0;
+    const bool equal = member->is_array() && !member->empty() &&
+                       std::all_of(member->begin(), member->end(),
+                                   [member](const Json& each) { return each == member->front(); });
+    if (equal) member = &member->front();
     const double value = member->is_number() ? member->get<double>() : -1;
     if (value >= 0 && value <= 1e9 && value == std::floor(value)) {
       return static_cast<std::int64_t>(value);
@@ -262,7 +294,7 @@ class ConfigReader {
   }
 
   void PutHeadDim(std::int64_t hidden, std::int64_t heads) {
-    std::int64_t dim = NumberOr("head_dim", family_->head_dim);
+    std::int64_t dim = NumberOr("head_dim", NumberOr("kv_channels", family_->head_dim));
     if (dim == 0 && heads > 0) {
       if (hidden % heads != 0) {
         Complain(Format("/head_dim: missing, and {} heads do not divide {}", heads, hidden));
@@ -273,11 +305,11 @@ class ConfigReader {
   }
 
   void Attention() {
-    Put("num_hidden_layers", {"num_hidden_layers", "n_layer"});
+    Put("num_hidden_layers", {"num_hidden_layers", "n_layer", "num_layers"});
     const std::int64_t hidden = Put("hidden_size", {"hidden_size", "n_embd", "n_embed"});
     const std::int64_t heads =
         Put("num_attention_heads", {"num_attention_heads", "n_head"}, family_->heads);
-    Put("num_key_value_heads", {"num_key_value_heads"}, KvHeads(heads));
+    Put("num_key_value_heads", {"num_key_value_heads", "multi_query_group_num"}, KvHeads(heads));
     if (Number("kv_lora_rank") > 0) {
       for (const char* key : {"kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim"})
         Put(key, {key});
@@ -291,8 +323,9 @@ class ConfigReader {
   }
 
   void Widths() {
-    Put("vocab_size", {"vocab_size"}, family_->vocabulary);
-    Put("max_position_embeddings", {"max_position_embeddings", "n_positions", "n_ctx"},
+    Put("vocab_size", {"vocab_size", "padded_vocab_size"}, family_->vocabulary);
+    Put("max_position_embeddings",
+        {"max_position_embeddings", "n_positions", "n_ctx", "model_max_length", "seq_length"},
         family_->context);
     std::int64_t experts = 0;
     for (const char* key :
@@ -314,7 +347,8 @@ class ConfigReader {
       }
     } else if (experts == 0) {
       // Of pruned models each layer says it.
-      Put("intermediate_size", {"intermediate_size"}, Find("block_configs") != nullptr ? 1 : 0);
+      Put("intermediate_size", {"intermediate_size", "block_ff_dim", "ffn_hidden_size"},
+          Find("block_configs") != nullptr ? 1 : 0);
     } else {
       Experts(experts);
     }
@@ -322,13 +356,16 @@ class ConfigReader {
 
   void Experts(std::int64_t experts) {
     model_["num_local_experts"] = experts;
-    Put("num_experts_per_tok", {"num_experts_per_tok", "experts_per_token", "moe_topk", "moe_k"});
+    Put("num_experts_per_tok",
+        {"num_experts_per_tok", "experts_per_token", "num_experts_per_token", "moe_topk", "moe_k"});
     const std::int64_t width =
         Put("intermediate_size", {"moe_intermediate_size", "intermediate_size"});
     // Llama 4 has a shared expert as wide as the others, and a width of its own for dense layers.
     const bool llama4 = family_->type == "llama4_text";
     model_["shared_expert_intermediate_size"] =
-        llama4 ? width : NumberOr("shared_expert_intermediate_size", SharedExperts() * width);
+        llama4 ? width
+               : NumberOr("shared_expert_intermediate_size",
+                          NumberOr("shared_intermediate_size", SharedExperts() * width));
     const std::int64_t dense = DenseLayers();
     if (dense == 0) return;
     model_["num_dense_layers"] = dense;
@@ -338,7 +375,8 @@ class ConfigReader {
 
   std::int64_t SharedExperts() {
     std::int64_t shared = 0;
-    for (const char* key : {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts"}) {
+    for (const char* key : {"n_shared_experts", "num_shared_experts", "num_shared_expert",
+                            "moe_num_shared_experts"}) {
       shared = shared > 0 ? shared : Number(key);
     }
     return shared;
@@ -353,17 +391,22 @@ class ConfigReader {
   // Experts in one layer of so many, in all but the first, or in those of a list.
   std::int64_t DenseLayers() {
     const std::int64_t layers = Number("num_hidden_layers"),
-                       first = std::max(Number("first_k_dense_replace"),
-                                        Number("moe_layer_start_index"));
+                       first =
+                           std::max({Number("first_k_dense_replace"), Number("num_dense_layers"),
+                                     Number("moe_layer_start_index")});
     const std::int64_t step = std::max(
         {Number("interleave_moe_layer_step"), Number("decoder_sparse_step"), std::int64_t{1}});
-    const std::int64_t frequency = NumberOr("moe_layer_freq", 1);
+    const Json* by_layer = Find("moe_layer_freq");  // a number, or 0 and 1 for each layer
+    const bool marked = by_layer != nullptr && by_layer->is_array();
+    const std::int64_t frequency = marked ? 1 : NumberOr("moe_layer_freq", 1);
     const Json* with = Find("moe_layers");
     std::int64_t dense = 0;
     for (std::int64_t i = 0; i < std::min<std::int64_t>(layers, 1000); ++i) {
       bool expert =
           i >= first && i % frequency == 0 && (i + 1) % step == 0 && !Lists("mlp_only_layers", i);
       if (with != nullptr && with->is_array()) expert = Lists("moe_layers", i);
+      const auto place = static_cast<std::size_t>(i);
+      if (marked) expert = place < by_layer->size() && (*by_layer)[place] != 0;
       dense += expert ? 0 : 1;
     }
     return dense;
@@ -412,7 +455,8 @@ class ConfigReader {
 
   void Flags() {
     model_["tie_word_embeddings"] = Flag("tie_word_embeddings", family_->tied);
-    model_["attention_bias"] = Flag("attention_bias", Flag("qkv_bias", family_->bias));
+    model_["attention_bias"] =
+        Flag("attention_bias", Flag("qkv_bias", Flag("use_qkv_bias", family_->bias)));
     // Servers load 32 bits as 16 (vLLM's --dtype auto).
     const std::string type =
         TextOf(*config_, Find("torch_dtype") != nullptr ? "torch_dtype" : "dtype");

@@ -40,6 +40,17 @@ class Members {
     const Json* member = Find(key);
     return member != nullptr && member->is_string() ? member->get<std::string>() : "";
   }
+  // The member of a list at a place; null where there is none.
+  Json Listed(const char* key, std::int64_t at) const {
+    const Json* list = Find(key);
+    const auto place = static_cast<std::size_t>(at);
+    return list != nullptr && list->is_array() && place < list->size() ? (*list)[place] : Json();
+  }
+  bool Holds(const char* key, std::int64_t number) const {
+    const Json* list = Find(key);
+    return list != nullptr && list->is_array() &&
+           std::find(list->begin(), list->end(), Json(number)) != list->end();
+  }
   std::int64_t Layers() const { return std::min(Number("num_hidden_layers"), kMostLayers); }
 
  private:
@@ -79,13 +90,11 @@ std::string GatedDelta(const Members& m, Json& model) {
                  {"state_value_dim", m.Number("linear_value_head_dim")},
                  {"conv_kernel", m.Number("linear_conv_kernel_dim", 4)}};
   if (m.Text("mamba_ssm_dtype") == "float32") linear["float32_state"] = true;
-  const Json* types = m.Find("layer_types");
   const std::int64_t interval = std::max<std::int64_t>(1, m.Number("full_attention_interval", 4));
   std::vector<Json> layers;
   for (std::int64_t i = 0; i < m.Layers(); ++i) {
-    const auto place = static_cast<std::size_t>(i);
-    const bool listed = types != nullptr && types->is_array() && place < types->size();
-    const bool is_full = listed ? (*types)[place] == "full_attention" : (i + 1) % interval == 0;
+    const Json type = m.Listed("layer_types", i);
+    const bool is_full = type.is_null() ? (i + 1) % interval == 0 : type == "full_attention";
     layers.push_back(is_full ? full : linear);
   }
   model["layers"] = Compact(layers);
@@ -133,13 +142,11 @@ std::string Gemma4(const Members& m, Json& model) {
   if (m.Number("hidden_size_per_layer_input") > 0) {
     return "/hidden_size_per_layer_input: found one, and embeddings by layer are not modelled";
   }
-  const Json* types = m.Find("layer_types");
   const std::int64_t shared = m.Number("num_kv_shared_layers");
   std::vector<Json> layers;
   for (std::int64_t i = 0; i < m.Layers(); ++i) {
-    const auto place = static_cast<std::size_t>(i);
-    const bool listed = types != nullptr && types->is_array() && place < types->size();
-    const bool full = listed ? (*types)[place] == "full_attention" : (i + 1) % 6 == 0;
+    const Json type = m.Listed("layer_types", i);
+    const bool full = type.is_null() ? (i + 1) % 6 == 0 : type == "full_attention";
     Json layer = {{"kind", full ? "full" : "sliding"}};
     if (full) {
       if (const std::int64_t dim = m.Number("global_head_dim")) layer["head_dim"] = dim;
@@ -262,16 +269,189 @@ std::string Pruned(const Members& m, Json& model) {
   return "";
 }
 
+// State spaces of Mamba 2, by the names that a family has for their sizes; a head's width of "auto"
+// is what the inner width leaves to each head.
+Json Mamba2(const Members& m, const char* inner) {
+  const std::int64_t heads = std::max<std::int64_t>(1, m.Number("mamba_n_heads"));
+  const std::int64_t width = m.Number(inner, m.Number("mamba_expand", 2) * m.Number("hidden_size"));
+  Json layer = {{"kind", "mamba2"},
+                {"state_heads", heads},
+                {"state_value_dim", m.Number("mamba_d_head", width / heads)},
+                {"state_size", m.Number("mamba_d_state", 256)},
+                {"state_groups", m.Number("mamba_n_groups", 1)},
+                {"conv_kernel", m.Number("mamba_d_conv", 4)},
+                {"state_chunk", m.Number("mamba_chunk_size", 256)}};
+  if (m.Text("mamba_ssm_cache_dtype") == "float32") layer["float32_state"] = true;
+  return layer;
+}
+
+// Granite 4 (modeling_granitemoehybrid.py): Mamba 2 or attention by a list; a shared MLP in every
+// layer, beside experts where it has them.
+std::string GraniteHybrid(const Members& m, Json& model) {
+  const Json mamba = Mamba2(m, "");
+  std::vector<Json> layers;
+  for (std::int64_t i = 0; i < m.Layers(); ++i) {
+    layers.push_back(m.Listed("layer_types", i) == "mamba" ? mamba : Json{{"kind", "full"}});
+  }
+  model["layers"] = Compact(layers);
+  const std::int64_t shared = m.Number("shared_intermediate_size");
+  const bool experts = model.contains("num_local_experts");
+  if (shared > 0) model[experts ? "shared_expert_intermediate_size" : "intermediate_size"] = shared;
+  return "";
+}
+
+// Bamba (modeling_bamba.py): attention in the layers of a list.
+std::string Bamba(const Members& m, Json& model) {
+  const Json mamba = Mamba2(m, "");
+  std::vector<Json> layers;
+  for (std::int64_t i = 0; i < m.Layers(); ++i) {
+    layers.push_back(m.Holds("attn_layer_indices", i) ? Json{{"kind", "full"}} : mamba);
+  }
+  model["layers"] = Compact(layers);
+  return "";
+}
+
+// Falcon-H1 (modeling_falcon_h1.py): attention and Mamba 2 side by side before each MLP. Two layers
+// of ours, of which one only mixes tokens: vLLM plans their caches so, too.
+std::string FalconH1(const Members& m, Json& model) {
+  model["layers"] = Json::array({{{"kind", "full"}, {"mlp", "none"}}, Mamba2(m, "mamba_d_ssm")});
+  model["num_hidden_layers"] = 2 * m.Layers();
+  return "";
+}
+
+// Jamba (modeling_jamba.py): Mamba but for one layer of a period, experts in each second.
+std::string Jamba(const Members& m, Json& model) {
+  const Json mamba = {{"kind", "mamba1"},
+                      {"inner_size", m.Number("mamba_expand", 2) * m.Number("hidden_size")},
+                      {"state_size", m.Number("mamba_d_state", 16)},
+                      {"conv_kernel", m.Number("mamba_d_conv", 4)}};
+  const bool experts = m.Number("num_experts") > 1;
+  const auto at = [&m](std::int64_t i, const char* period, const char* offset, std::int64_t of,
+                       std::int64_t from) {
+    return i % std::max<std::int64_t>(1, m.Number(period, of)) == m.Number(offset, from);
+  };
+  std::vector<Json> layers;
+  for (std::int64_t i = 0; i < m.Layers(); ++i) {
+    Json layer =
+        at(i, "attn_layer_period", "attn_layer_offset", 8, 4) ? Json{{"kind", "full"}} : mamba;
+    if (experts) {
+      layer["mlp"] =
+          at(i, "expert_layer_period", "expert_layer_offset", 2, 1) ? "experts" : "dense";
+    }
+    layers.push_back(layer);
+  }
+  model["layers"] = Compact(layers);
+  if (experts) model["dense_intermediate_size"] = m.Number("intermediate_size");
+  return "";
+}
+
+// Kimi Linear (its modeling_kimi.py): delta attention but for listed layers, which count from one.
+std::string KimiLinear(const Members& m, Json& model) {
+  const Json* of = m.Find("linear_attn_config");
+  if (of == nullptr || !of->is_object()) return "/linear_attn_config: missing";
+  const Members a(*of);
+  const Json delta = {{"kind", "kimi_delta"},
+                      {"state_heads", a.Number("num_heads")},
+                      {"state_key_dim", a.Number("head_dim")},
+                      {"conv_kernel", a.Number("short_conv_kernel_size", 4)}};
+  std::vector<Json> layers;
+  for (std::int64_t i = 1; i <= m.Layers(); ++i) {
+    layers.push_back(a.Holds("kda_layers", i) ? delta : Json{{"kind", "latent"}});
+  }
+  model["layers"] = Compact(layers);
+  return "";
+}
+
+// LFM2 (modeling_lfm2.py, modeling_lfm2_moe.py): short convolutions but for some layers.
+std::string ShortConvolutions(const Members& m, Json& model) {
+  const Json conv = {{"kind", "short_conv"},
+                     {"inner_size", m.Number("conv_dim", m.Number("hidden_size"))},
+                     {"conv_kernel", m.Number("conv_L_cache", 3)}};
+  std::vector<Json> layers;
+  for (std::int64_t i = 0; i < m.Layers(); ++i) {
+    const bool full = m.Find("layer_types") != nullptr
+                          ? m.Listed("layer_types", i) == "full_attention"
+                          : m.Holds("full_attn_idxs", i);
+    layers.push_back(full ? Json{{"kind", "full"}} : conv);
+  }
+  model["layers"] = Compact(layers);
+  if (m.Flag("block_auto_adjust_ff_dim", !model.contains("num_local_experts"))) {
+    const Json* by = m.Find("block_ffn_dim_multiplier");
+    const double factor = by != nullptr && by->is_number() ? by->get<double>() : 1;
+    const std::int64_t width = m.Number("block_ff_dim", m.Number("intermediate_size"));
+    const auto part = static_cast<std::int64_t>(factor * static_cast<double>(2 * width / 3));
+    const std::int64_t unit = std::max<std::int64_t>(1, m.Number("block_multiple_of", 256));
+    model["intermediate_size"] = (part + unit - 1) / unit * unit;
+  }
+  return "";
+}
+
+// MiniMax-Text-01 and M1 (modeling_minimax.py): linear attention but for the layers of a list.
+std::string Lightning(const Members& m, Json& model) {
+  const Json linear = {{"kind", "linear"},
+                       {"state_heads", m.Number("num_attention_heads")},
+                       {"state_key_dim", model["head_dim"]}};
+  std::vector<Json> layers;
+  for (std::int64_t i = 0; i < m.Layers(); ++i) {
+    const bool full = m.Find("layer_types") != nullptr
+                          ? m.Listed("layer_types", i) == "full_attention"
+                          : m.Listed("attn_type_list", i) == 1;
+    layers.push_back(full ? Json{{"kind", "full"}} : linear);
+  }
+  model["layers"] = Compact(layers);
+  return "";
+}
+
+// MiMo-V2-Flash (its modeling_mimo_v2_flash.py): windows with KV heads of their own in the layers
+// marked 1.
+std::string MimoV2(const Members& m, Json& model) {
+  const auto sized = [&m](Json layer, const char* kv, const char* key, const char* value) {
+    if (const std::int64_t heads = m.Number(kv)) layer["num_key_value_heads"] = heads;
+    if (const std::int64_t dim = m.Number(key)) layer["head_dim"] = dim;
+    if (const std::int64_t dim = m.Number(value)) layer["v_head_dim"] = dim;
+    return layer;
+  };
+  const Json full = sized({{"kind", "full"}}, "num_key_value_heads", "head_dim", "v_head_dim");
+  const std::int64_t window = m.Number("sliding_window", m.Number("sliding_window_size"));
+  const Json sliding = sized({{"kind", "sliding"}, {"window", window}}, "swa_num_key_value_heads",
+                             "swa_head_dim", "swa_v_head_dim");
+  if (m.Find("hybrid_layer_pattern") == nullptr) return "/hybrid_layer_pattern: missing";
+  std::vector<Json> layers;
+  for (std::int64_t i = 0; i < m.Layers(); ++i) {
+    Json layer = m.Listed("hybrid_layer_pattern", i) == 1 ? sliding : full;
+    layer["mlp"] = m.Listed("moe_layer_freq", i) == 0 ? "dense" : "experts";
+    layers.push_back(layer);
+  }
+  model["layers"] = Compact(layers);
+  model["dense_intermediate_size"] = m.Number("intermediate_size");
+  return "";
+}
+
 struct Reader {
   std::string_view type;
   std::string (*write)(const Members& members, Json& model);
 };
 constexpr std::array kReaders = {
-    Reader{"qwen3_next", GatedDelta},       Reader{"qwen3_5_text", GatedDelta},
-    Reader{"qwen3_5_moe_text", GatedDelta}, Reader{"deepseek_v32", SparseLatent},
-    Reader{"glm_moe_dsa", SparseLatent},    Reader{"deepseek_v4", Compressed},
-    Reader{"gemma4_text", Gemma4},          Reader{"nemotron_h", NemotronH},
+    Reader{"qwen3_next", GatedDelta},
+    Reader{"qwen3_5_text", GatedDelta},
+    Reader{"qwen3_5_moe_text", GatedDelta},
+    Reader{"deepseek_v32", SparseLatent},
+    Reader{"glm_moe_dsa", SparseLatent},
+    Reader{"deepseek_v4", Compressed},
+    Reader{"gemma4_text", Gemma4},
+    Reader{"nemotron_h", NemotronH},
     Reader{"nemotron-nas", Pruned},
+    Reader{"granitemoehybrid", GraniteHybrid},
+    Reader{"bamba", Bamba},
+    Reader{"falcon_h1", FalconH1},
+    Reader{"jamba", Jamba},
+    Reader{"kimi_linear", KimiLinear},
+    Reader{"lfm2", ShortConvolutions},
+    Reader{"lfm2_moe", ShortConvolutions},
+    Reader{"minimax", Lightning},
+    Reader{"minimax_text_01", Lightning},
+    Reader{"minimax_m1", Lightning},
+    Reader{"mimo_v2_flash", MimoV2},
 };
 
 const Reader* Find(std::string_view type) {

@@ -132,14 +132,15 @@ std::string ModelWord(std::string_view name) {
 struct ModelAlias {
   std::string_view word, preset;
 };
-constexpr std::array<ModelAlias, 21> kModelAliases = {{
+constexpr std::array<ModelAlias, 22> kModelAliases = {{
     {"mistralnemo", "mistral-nemo-12b"},
     {"mistrallarge", "mistral-large"},
     {"llama4scout", "llama-4-scout-17b-16e"},
     {"llama4maverick", "llama-4-maverick-17b-128e"},
     {"deepseekr1", "deepseek-v3"},
     {"deepseekv3.1", "deepseek-v3"},
-    {"kimik2.5", "kimi-k2"},
+    {"kimik2thinking", "kimi-k2.5"},
+    {"kimik2.6", "kimi-k2.5"},
     {"llama3.3nemotronsuper49bv1", "llama-3.3-nemotron-super-49b"},
     {"deepseekr1distillllama8b", "llama-3.1-8b"},
     {"deepseekr1distillllama70b", "llama-3.3-70b"},
