@@ -193,7 +193,7 @@ Result<SetupReader::ModelText> SetupReader::FindModel(const std::string& name) c
   if (!preset.empty()) {
     const nlohmann::json model = *FindPresetDocument("models", preset);
     return ModelText{CompactJson(model), preset, model.contains("num_local_experts"),
-                     model.value("quantization", "")};
+                     model.value("quantization", ""), model.value("expert_quantization", "")};
   }
   std::string found;
   for (const std::string& path : config_files_) {
@@ -222,7 +222,7 @@ Result<SetupReader::ModelText> SetupReader::FindModel(const std::string& name) c
   if (!model.ok()) return Issues(model.issues());
   const auto read = LooseJson(model.value());
   return ModelText{std::move(model.value()), file, read.contains("num_local_experts"),
-                   read.value("quantization", "")};
+                   read.value("quantization", ""), read.value("expert_quantization", "")};
 }
 
 Result<SimulatedSetup> SetupReader::ReadScenario(const MeasuredSetup& setup) const {
@@ -278,12 +278,20 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   if (!model.ok()) return Issue{"", TextOf(model.issues())};
   const std::string& published = model.value().quantization;
   // Four bits of a checkpoint that has them are those that it has.
-  if (published == "mxfp4" && LowerCase(setup.precision) == "fp4") weights = published;
+  const std::string& of_experts = model.value().expert_quantization;
+  const bool fp4 = LowerCase(setup.precision) == "fp4";
+  if (published == "mxfp4" && fp4) weights = published;
+  const bool own =
+      !of_experts.empty() && (*weights == of_experts || (fp4 && of_experts == "mxfp4"));
+  if (own) weights = "";
   const nlohmann::json& card = *FindPresetDocument("hardware", gpu);
   std::vector<std::string> settings =
       EngineSettings(setup, card.value("memory_gib", 0.0),
                      HasCacheOfCheckpoint(setup, engine, *weights, !published.empty()));
   if (!weights->empty()) settings.push_back("model.quantization=" + *weights);
+  if (!weights->empty() && !of_experts.empty()) {
+    settings.emplace_back("model.expert_quantization=none");
+  }
   if (model.value().experts && HasWholeExperts(setup)) {
     settings.emplace_back("engine.enable_expert_parallel=true");
   }

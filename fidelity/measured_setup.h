@@ -34,10 +34,11 @@ class SetupReader {
 
  private:
   struct ModelText {
-    std::string text;          // the scenario's "model"
-    std::string name;          // a preset, or a file
-    bool experts = false;      // it has them
-    std::string quantization;  // of the weights as published; "": 16 bits
+    std::string text;                 // the scenario's "model"
+    std::string name;                 // a preset, or a file
+    bool experts = false;             // it has them
+    std::string quantization;         // of the weights as published; "": 16 bits
+    std::string expert_quantization;  // of experts, where it is another; "": it is not
   };
   Result<ModelText> FindModel(const std::string& name) const;
   Result<SimulatedSetup> ReadAnew(const MeasuredSetup& setup) const;

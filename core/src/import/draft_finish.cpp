@@ -145,8 +145,12 @@ void Draft::SettleModel() {
     const bool native = preset != nullptr && preset->value("quantization", "none") != "none";
     std::string said = weights ? *weights : "";
     if (said.empty() && native && SaysSixteenBits(model_name_)) said = "none";
-    if (!said.empty() && !members.contains("quantization")) {
+    const std::string of_experts =
+        preset == nullptr ? "none" : preset->value("expert_quantization", "none");
+    const bool own = said == of_experts;  // so is the rest of the model as the preset has it
+    if (!said.empty() && !own && !members.contains("quantization")) {
       members["quantization"] = said;
+      if (of_experts != "none") members["expert_quantization"] = "none";
       out_.taken.push_back({Format("model.quantization = \"{}\"", said),
                             "the model's name " + ShownText(model_name_, kShown)});
     } else if (!weights) {

@@ -18,9 +18,11 @@ bool HasKey(const Json& of, const char* key) { return of.find(key) != of.end(); 
 
 bool IsConfig(const Json& json) {
   if (!json.is_object() || HasKey(json, "kind")) return false;
-  if (HasKey(json, "architectures") || HasKey(json, "text_config") || HasKey(json, "llm_config"))
-    return true;
-  const bool layers = HasKey(json, "num_hidden_layers") || HasKey(json, "n_layer");
+  for (const char* key : {"architectures", "text_config", "llm_config", "thinker_config"}) {
+    if (HasKey(json, key)) return true;
+  }
+  const bool layers = HasKey(json, "num_hidden_layers") || HasKey(json, "n_layer") ||
+                      (HasKey(json, "num_layers") && HasKey(json, "hidden_size"));
   return layers || (HasKey(json, "model_type") && HasKey(json, "vocab_size"));
 }
 
@@ -50,6 +52,9 @@ void ReadQuantConfig(const Json& json, Draft& draft) {
   const std::optional<std::string> weights = WeightsOfQuantization(*quantized);
   if (weights && !weights->empty()) {
     draft.Take("model.quantization", *weights, "quant_algo of hf_quant_config.json");
+    if (const std::string experts = ExpertsOfQuantization(*quantized); !experts.empty()) {
+      draft.Take("model.expert_quantization", experts, "quantized_layers of hf_quant_config.json");
+    }
   } else {
     draft.Warn(
         Format("hf_quant_config.json: weights of {} are not modelled", ShownText(algorithm, 40)));

@@ -38,7 +38,7 @@ struct Family {
   bool multi_query = false;  // one KV head unless they say otherwise
 };
 
-constexpr std::array<Family, 97> kFamilies = {{
+constexpr std::array<Family, 101> kFamilies = {{
     {.type = "llama"},
     {.type = "llama4_text", .experts = true},
     {.type = "mistral", .windows = Windows::kAll},
@@ -128,6 +128,10 @@ constexpr std::array<Family, 97> kFamilies = {{
     {.type = "minimax", .experts = true},
     {.type = "minimax_text_01", .experts = true},
     {.type = "minimax_m1", .experts = true},
+    {.type = "minimax_m3", .experts = true},
+    {.type = "minimax_m3_vl", .experts = true},
+    {.type = "step3p5", .windows = Windows::kPattern, .experts = true, .pattern = 4},
+    {.type = "step3p7", .windows = Windows::kPattern, .experts = true, .pattern = 4},
     {.type = "mimo_v2_flash", .experts = true},
     {.type = "hunyuan_v1_moe", .experts = true},
     {.type = "bailing_moe_v2", .experts = true},
@@ -305,7 +309,9 @@ class ConfigReader {
   }
 
   void Attention() {
-    Put("num_hidden_layers", {"num_hidden_layers", "n_layer", "num_layers"});
+    const Json* types = Find("layers_block_type");  // which may stand for their number
+    Put("num_hidden_layers", {"num_hidden_layers", "n_layer", "num_layers"},
+        types != nullptr && types->is_array() ? static_cast<std::int64_t>(types->size()) : 0);
     const std::int64_t hidden = Put("hidden_size", {"hidden_size", "n_embd", "n_embed"});
     const std::int64_t heads =
         Put("num_attention_heads", {"num_attention_heads", "n_head"}, family_->heads);
@@ -369,8 +375,8 @@ class ConfigReader {
     const std::int64_t dense = DenseLayers();
     if (dense == 0) return;
     model_["num_dense_layers"] = dense;
-    model_["dense_intermediate_size"] =
-        NumberOr("intermediate_size_mlp", Number("intermediate_size"));
+    model_["dense_intermediate_size"] = NumberOr(
+        "intermediate_size_mlp", NumberOr("dense_intermediate_size", Number("intermediate_size")));
   }
 
   std::int64_t SharedExperts() {
@@ -483,6 +489,8 @@ class ConfigReader {
       if (mixed) {
         model_["quantization"] = "fp8";
         model_["expert_quantization"] = *type;
+      } else if (const std::string experts = ExpertsOfQuantization(*quantized); !experts.empty()) {
+        model_["expert_quantization"] = experts;
       }
     }
   }
@@ -505,24 +513,32 @@ const Json* MemberOf(const Json& of, const char* key) {
   return at == of.end() || at->is_null() ? nullptr : &*at;
 }
 
-// The type of the MLPs' weights, or the experts', where each layer has its own; they are most.
-std::optional<std::string> MixedWeights(const Json& quantized) {
+// The types where each layer has its own. Of experts, and of what else there is; of a dense model
+// the MLPs', which are most. nullopt: more than one of a kind, or one that is not modelled.
+struct MixedTypes {
+  std::string experts, rest;  // "": none of them
+};
+std::optional<MixedTypes> MixedWeights(const Json& quantized) {
   const Json* layers = ObjectIn(quantized, "quantized_layers");
   if (layers == nullptr) return std::nullopt;
-  std::optional<std::string> found;
+  std::string experts, mlp, others;
+  bool several = false;
   for (const auto& [name, layer] : layers->items()) {
-    const bool mlp = name.find(".mlp") != std::string::npos ||
-                     name.find(".ffn") != std::string::npos ||
-                     name.find("experts") != std::string::npos;
-    if (!mlp) continue;
+    const auto is = [&n = name](const char* part) { return n.find(part) != std::string::npos; };
+    if (is("lm_head")) continue;
     const std::string algorithm = TextIn(layer, "quant_algo");
     const char* type = algorithm.find("NVFP4") != std::string::npos ? "nvfp4"
                        : algorithm.find("FP8") != std::string::npos ? "fp8"
                                                                     : nullptr;
-    if (type == nullptr || (found && *found != type)) return std::nullopt;
-    found = type;
+    if (type == nullptr) return std::nullopt;
+    const bool routed = is("experts") && !is("shared_expert");
+    const bool of_mlp = is(".mlp") || is(".ffn") || is("shared_expert");
+    std::string& of = routed ? experts : of_mlp ? mlp : others;
+    several = several || (&of != &others && !of.empty() && of != type);
+    of = type;
   }
-  return found;
+  if (several || (experts.empty() && mlp.empty())) return std::nullopt;
+  return MixedTypes{experts, mlp.empty() ? others : mlp};
 }
 
 }  // namespace
@@ -547,13 +563,19 @@ std::optional<std::string> WeightsOfQuantization(const Json& quantized) {
     const double number = std::max(bits(quantized, "bits"), bits(quantized, "w_bit"));
     return number == 4 ? std::optional<std::string>("int4") : std::nullopt;
   }
-  if (TextIn(quantized, "quant_algo") == "MIXED_PRECISION") return MixedWeights(quantized);
+  if (TextIn(quantized, "quant_algo") == "MIXED_PRECISION") {
+    const std::optional<MixedTypes> types = MixedWeights(quantized);
+    if (!types) return std::nullopt;
+    return types->rest.empty() ? types->experts : types->rest;
+  }
   if (method == "modelopt" || method == "modelopt_fp4") {
     const std::string algorithm = TextIn(quantized, "quant_algo");
     return algorithm.empty() ? std::nullopt : WeightsOf(algorithm);
   }
   if (method != "compressed-tensors") return std::nullopt;
-  if (TextIn(quantized, "format").find("nvfp4") == 0) return "nvfp4";
+  for (const char* four : {"nvfp4", "mxfp4"}) {
+    if (TextIn(quantized, "format").find(four) == 0) return four;
+  }
   const Json* groups = MemberOf(quantized, "config_groups");
   if (groups == nullptr || !groups->is_object() || groups->empty()) return std::nullopt;
   std::optional<std::string> found;
@@ -570,6 +592,12 @@ std::optional<std::string> WeightsOfQuantization(const Json& quantized) {
     found = type;
   }
   return found;
+}
+
+std::string ExpertsOfQuantization(const Json& quantized) {
+  if (TextIn(quantized, "quant_algo") != "MIXED_PRECISION") return "";
+  const std::optional<MixedTypes> types = MixedWeights(quantized);
+  return types && !types->rest.empty() && types->rest != types->experts ? types->experts : "";
 }
 
 std::string KvCacheOf(const Json& quantized) {

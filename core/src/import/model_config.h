@@ -26,6 +26,9 @@ Result<nlohmann::json> ModelOfConfig(const nlohmann::json& config, const std::st
 std::string KvCacheOf(const nlohmann::json& quantized);
 std::vector<std::string> LeftOutOf(const nlohmann::json& quantized);
 // "FP8", "NVFP4" by the words of a scenario; nullopt for what is not modelled.
+// Of mixed ones the type of all but the experts, where these have another.
 std::optional<std::string> WeightsOfQuantization(const nlohmann::json& quantized);
+// That other type; "": none.
+std::string ExpertsOfQuantization(const nlohmann::json& quantized);
 
 }  // namespace servecast

@@ -180,9 +180,9 @@ std::string NemotronH(const Members& m, Json& model) {
     }
   }
   if (pattern.empty()) return "/hybrid_override_pattern: missing";
-  if (static_cast<std::int64_t>(pattern.size()) != m.Layers()) {
-    return Format("/hybrid_override_pattern: found {} letters for {} layers", pattern.size(),
-                  m.Layers());
+  const std::int64_t said = model["num_hidden_layers"].get<std::int64_t>();
+  if (static_cast<std::int64_t>(pattern.size()) != said) {
+    return Format("/hybrid_override_pattern: found {} letters for {} layers", pattern.size(), said);
   }
   Json mamba = {{"kind", "mamba2"},
                 {"mlp", "none"},
@@ -359,6 +359,9 @@ std::string KimiLinear(const Members& m, Json& model) {
     layers.push_back(a.Holds("kda_layers", i) ? delta : Json{{"kind", "latent"}});
   }
   model["layers"] = Compact(layers);
+  if (const std::int64_t latent = m.Number("routed_expert_hidden_size")) {
+    model["expert_hidden_size"] = latent;
+  }
   return "";
 }
 
@@ -427,6 +430,24 @@ std::string MimoV2(const Members& m, Json& model) {
   return "";
 }
 
+// MiniMax-M3 (its config.json, sparse_attention_config): layers marked 1 see the best blocks only.
+std::string SparseBlocks(const Members& m, Json& model) {
+  const Json* of = m.Find("sparse_attention_config");
+  if (of == nullptr || !of->is_object()) return "/sparse_attention_config: missing";
+  const Members a(*of);
+  const Json sparse = {
+      {"kind", "sparse"},
+      {"index_n_heads", a.Number("sparse_num_index_heads")},
+      {"index_head_dim", a.Number("sparse_index_dim")},
+      {"index_topk", a.Number("sparse_topk_blocks") * a.Number("sparse_block_size")}};
+  std::vector<Json> layers;
+  for (std::int64_t i = 0; i < m.Layers(); ++i) {
+    layers.push_back(a.Listed("sparse_attention_freq", i) == 1 ? sparse : Json{{"kind", "full"}});
+  }
+  model["layers"] = Compact(layers);
+  return "";
+}
+
 struct Reader {
   std::string_view type;
   std::string (*write)(const Members& members, Json& model);
@@ -450,6 +471,8 @@ constexpr std::array kReaders = {
     Reader{"lfm2_moe", ShortConvolutions},
     Reader{"minimax", Lightning},
     Reader{"minimax_text_01", Lightning},
+    Reader{"minimax_m3", SparseBlocks},
+    Reader{"minimax_m3_vl", SparseBlocks},
     Reader{"minimax_m1", Lightning},
     Reader{"mimo_v2_flash", MimoV2},
 };

@@ -12,6 +12,7 @@ namespace layer_full { extern const LayerKindEntry kEntry; }
 namespace layer_sliding { extern const LayerKindEntry kEntry; }
 namespace layer_chunked { extern const LayerKindEntry kEntry; }
 namespace layer_latent { extern const LayerKindEntry kEntry; }
+namespace layer_sparse { extern const LayerKindEntry kEntry; }
 namespace layer_sparse_latent { extern const LayerKindEntry kEntry; }
 namespace layer_compressed { extern const LayerKindEntry kEntry; }
 namespace layer_gated_delta { extern const LayerKindEntry kEntry; }
@@ -30,7 +31,7 @@ constexpr std::array kKinds = {
     &layer_latent::kEntry,      &layer_sparse_latent::kEntry, &layer_compressed::kEntry,
     &layer_gated_delta::kEntry, &layer_kimi_delta::kEntry,    &layer_mamba2::kEntry,
     &layer_mamba1::kEntry,      &layer_linear::kEntry,        &layer_short_conv::kEntry,
-    &layer_none::kEntry};
+    &layer_sparse::kEntry,      &layer_none::kEntry};
 
 }  // namespace
 
