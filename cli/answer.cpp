@@ -130,6 +130,8 @@ int PrintRows(const AnswerForm& form, const std::vector<View>& rows) {
   return 0;
 }
 
+Collected* collected = nullptr;
+
 std::optional<Form> FormNamed(std::string_view name) {
   static const std::map<std::string_view, Form> forms = {{"", Form::kAuto},
                                                          {"text", Form::kText},
@@ -168,7 +170,20 @@ std::optional<AnswerForm> FormOf(const AnswerWords& words) {
   return out;
 }
 
+void CollectAnswers(Collected* into) {
+  collected = into;
+  CollectIssues(into == nullptr ? nullptr : &into->issues);
+}
+
 int PrintAnswer(const AnswerForm& form, const Answer& answer) {
+  if (collected != nullptr) {
+    Style style;
+    style.utf8 = true;
+    const ParsedAnswer parsed(answer.json);
+    collected->text += answer.text(parsed.root(), style);
+    collected->json = answer.json;
+    return 0;
+  }
   if (form.AsEver()) {
     fmt::print("{}", answer.as_ever ? *answer.as_ever : answer.json + "\n");
     return 0;

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "servecast/result.h"
 #include "text/style.h"
 #include "text/view.h"
 
@@ -48,6 +49,15 @@ struct Answer {
   // What a pipe has always got where that is not `json` with a line break.
   std::optional<std::string> as_ever = std::nullopt;
 };
+
+// An answer and issues that were not printed.
+struct Collected {
+  std::string text, json;
+  Issues issues;
+};
+// Until it is called with nullptr, PrintAnswer and PrintIssues write there: the answer as text for
+// a person, in UTF-8 without colours, and as JSON.
+void CollectAnswers(Collected* into);
 
 // On stdout. Returns an exit code: 0; kBadInput where a field is in no row.
 int PrintAnswer(const AnswerForm& form, const Answer& answer);

@@ -45,7 +45,8 @@ constexpr const char* kCoefficientsHelp =
 namespace {
 
 // The presets of a kind, a row each; "" where there is no such kind.
-std::string KindText(const std::string& word, bool json, const Style& style) {
+std::string KindText(std::string_view word, bool json, const Style& style,
+                     std::string_view with = "") {
   const ParsedAnswer catalogue{CommandCatalogJson()};
   const View presets = catalogue.root()["presets"][word == "gpus" ? "hardware" : word];
   if (!presets.IsArray()) return "";
@@ -53,6 +54,8 @@ std::string KindText(const std::string& word, bool json, const Style& style) {
   Table table("ll");
   table.Row({"preset", "name"});
   for (const View preset : presets.Elements()) {
+    const std::string all = LowerCase(preset["id"].Words() + " " + preset["name"].Words());
+    if (all.find(LowerCase(std::string(with))) == std::string::npos) continue;
     table.Row({preset["id"].Words(), preset["name"].Words()});
   }
   return table.Text(style);
@@ -139,6 +142,13 @@ int PrintPart(const Words& asked, bool json) {
 }
 
 }  // namespace
+
+int PrintPresets(std::string_view kind, std::string_view word) {
+  Style style;
+  style.utf8 = true;
+  fmt::print("{}", KindText(kind, /*json=*/false, style, word));
+  return 0;
+}
 
 int CatalogCommand(const Words& arguments) {
   bool json = false;

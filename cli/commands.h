@@ -4,6 +4,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace servecast {
@@ -32,9 +33,16 @@ int ShowCommand(const std::vector<std::string>& words);
 int InitCommand(const std::vector<std::string>& words);
 int CompletionCommand(const std::vector<std::string>& words);
 int CoefficientsCommand(const std::vector<std::string>& words);
+int McpCommand(const std::vector<std::string>& words);
 
 // All of them, by the names that are typed.
 std::vector<std::string> CommandNames();
+
+// The questions of plan, by the names that are typed.
+std::vector<std::string> PlanQuestions();
+
+// The presets of a kind as a table, on stdout: all, or those whose id or name has the word.
+int PrintPresets(std::string_view kind, std::string_view word);
 
 // The options of a command, and of a question of plan, from the tables that it reads them by; those
 // of a program beside this one are not known here.

@@ -110,10 +110,7 @@ Words Candidates(const Words& typed) {
   }
   if (typed[0] == "completion") return {"bash", "zsh", "fish"};
   const bool plan = typed[0] == "plan";
-  if (plan && typed.size() == 2) {
-    return {"max-rate", "min-gpus", "growth",      "day",   "drill",
-            "tornado",  "cost",     "speculation", "search"};
-  }
+  if (plan && typed.size() == 2) return PlanQuestions();
   bool known = false;
   const Words values = ValuesOf(typed[typed.size() - 2], word, known);
   if (known) return values;

@@ -47,6 +47,7 @@ constexpr const char* kOverview =
     "columns\n"
     "  servecast fidelity [--data DIR]       predictions against measured servers\n"
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
+    "  servecast mcp                         a tool server for agents, over stdio\n"
     "  servecast completion bash|zsh|fish    what the shell completes\n"
     "  servecast --version\n"
     "\n"
@@ -86,6 +87,7 @@ constexpr Command kCommands[] = {
     {"fidelity",
      [](const auto& words) { return BecomeProgramBeside("servecast-fidelity", words); }},
     {"coefficients", CoefficientsCommand},
+    {"mcp", McpCommand},
     {"show", ShowCommand},
     {"init", InitCommand},
     {"completion", CompletionCommand},
@@ -107,6 +109,7 @@ constexpr OwnWords kOwnWords[] = {
     {"merge", ""},
     {"link", "--pin --site --once --set"},
     {"coefficients", ""},
+    {"mcp", ""},
     {"completion", ""},
 };
 
@@ -148,6 +151,13 @@ int Main(std::vector<std::string> args) {
 }
 
 }  // namespace
+
+#ifdef __EMSCRIPTEN__
+// It needs processes, which the command for node has not.
+int McpCommand(const std::vector<std::string>& words) {
+  return BecomeProgramBeside("servecast-mcp", words);
+}
+#endif
 
 std::vector<std::string> CommandNames() {
   std::vector<std::string> names;

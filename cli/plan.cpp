@@ -6,9 +6,11 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -70,14 +72,27 @@ struct Typed {
   std::string percent, months, from, spike, seconds, input, output, hours;
 };
 
+// All of a text as a number. Emscripten's from_chars reads integers alone.
+template <class Value>
+bool ReadWhole(const std::string& text, Value& value) {
+  const char* end = text.data() + text.size();
+  if constexpr (std::is_floating_point_v<Value>) {
+    if (text[0] == '+' || text.find_first_not_of("0123456789+-.eE") != std::string::npos)
+      return false;
+    char* read = nullptr;
+    value = std::strtod(text.c_str(), &read);
+    return read == end && std::isfinite(value);
+  } else {
+    const auto read = std::from_chars(text.data(), end, value);
+    return read.ec == std::errc() && read.ptr == end;
+  }
+}
+
 // A number of an option; what is not given keeps its value. False: it is said on stderr.
 template <class Value>
 bool ReadNumber(const char* option, const std::string& text, Value& value) {
   if (text.empty()) return true;
-  const char* end = text.data() + text.size();
-  const auto read = std::from_chars(text.data(), end, value);
-  const bool finite = std::isfinite(static_cast<double>(value));
-  if (read.ec == std::errc() && read.ptr == end && finite) return true;
+  if (ReadWhole(text, value)) return true;
   Usage(fmt::format("{}: found {}, allowed a number", option, text));
   return false;
 }
@@ -132,10 +147,7 @@ struct QuestionWords {
   std::vector<std::string_view> options;
 };
 
-}  // namespace
-
-int PlanCommand(const Words& asked_words) {
-  Words words = asked_words;
+const std::vector<QuestionWords>& Questions() {
   static const std::vector<QuestionWords> questions = {
       {"max-rate", {}},
       {"min-gpus", {}},
@@ -145,6 +157,21 @@ int PlanCommand(const Words& asked_words) {
       {"tornado", {}},
       {"cost", {"--input", "--output"}},
       {"speculation", {}}};
+  return questions;
+}
+
+}  // namespace
+
+std::vector<std::string> PlanQuestions() {
+  std::vector<std::string> names;
+  for (const QuestionWords& question : Questions()) names.emplace_back(question.name);
+  names.emplace_back("search");
+  return names;
+}
+
+int PlanCommand(const Words& asked_words) {
+  Words words = asked_words;
+  const std::vector<QuestionWords>& questions = Questions();
   const std::string name = words.empty() ? "" : words[0];
   if (name == "search") return SearchCommand({words.begin() + 1, words.end()});
   if (name == "--help" || name == "-h") {

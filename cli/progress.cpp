@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 namespace servecast {
 namespace {
@@ -21,7 +22,16 @@ std::string LeftText(double seconds) {
                        : fmt::format("{:.0f} h left", std::ceil(seconds / 3600));
 }
 
+std::function<void(double, const std::string&)>& Reported() {
+  static std::function<void(double, const std::string&)> to;
+  return to;
+}
+
 }  // namespace
+
+void ReportProgress(std::function<void(double done, const std::string& of)> to) {
+  Reported() = std::move(to);
+}
 
 std::string ProgressText(double done, double seconds, const std::string& of) {
   const double share = std::clamp(done, 0.0, 1.0);
@@ -41,17 +51,19 @@ double Progress::Seconds() const {
 }
 
 void Progress::Show(double done, const std::string& of) {
-  if (!terminal_ || Seconds() < kSilentSeconds) return;
+  const auto& reported = Reported();
+  if ((!terminal_ && !reported) || Seconds() < kSilentSeconds) return;
   const auto now = std::chrono::steady_clock::now();
   if (visible_ && std::chrono::duration<double>(now - shown_).count() < kSecondsBetween) return;
   shown_ = now;
   visible_ = true;
+  if (reported) return reported(std::clamp(done, 0.0, 1.0), of);
   fmt::print(stderr, "\r\033[K{}", ProgressText(done, Seconds(), of));
   std::fflush(stderr);
 }
 
 void Progress::Wipe() {
-  if (visible_) fmt::print(stderr, "\r\033[K");
+  if (visible_ && !Reported()) fmt::print(stderr, "\r\033[K");
   visible_ = false;
 }
 

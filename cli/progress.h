@@ -3,9 +3,13 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 
 namespace servecast {
+
+// Where progress goes instead, at most ten times a second, once half a second has passed.
+void ReportProgress(std::function<void(double done, const std::string& of)> to);
 
 class Progress {
  public:

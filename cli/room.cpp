@@ -81,6 +81,9 @@ std::optional<Room> MemoryRoom() {
   take(OfAddressSpace(), "the limit of its address space, ulimit -v");
   take(OfControlGroups(), "the limit of its control group");
   take(OfMachine(), "the machine's free memory");
+#ifdef __EMSCRIPTEN__
+  take(std::int64_t{4} << 30, "what WebAssembly can address");
+#endif
   return least;
 }
 

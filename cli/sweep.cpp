@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdint>
 #include <cstdio>
+#include <limits>
 #include <optional>
 #include <string>
 #include <utility>
@@ -61,6 +62,9 @@ constexpr const char* kMergeHelp =
     "2\n"
     "when points are missing, differ, or are of different sweeps: nothing is printed then.\n";
 
+// Of the lines of a shard; WebAssembly can address no more than 4 GiB.
+constexpr std::size_t kMostLines = static_cast<std::size_t>(
+    std::min(std::uint64_t{1} << 36, std::uint64_t{std::numeric_limits<std::size_t>::max()}));
 constexpr std::size_t kMostPoints = 10'000'000;
 
 struct Shard {
@@ -322,7 +326,7 @@ int MergeCommand(const Words& words) {
       fmt::print("{}", kMergeHelp);
       return 0;
     }
-    const Result<std::string> text = ReadFile(word, std::size_t{1} << 36);
+    const Result<std::string> text = ReadFile(word, kMostLines);
     const Issues found = text.ok() ? merge.Add(word, text.value()) : text.issues();
     issues.insert(issues.end(), found.begin(), found.end());
   }

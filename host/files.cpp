@@ -2,8 +2,6 @@
 #include "files.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -15,6 +13,7 @@
 #include <vector>
 
 #include "base/printable.h"
+#include "host/packed.h"
 #include "io/json_writer.h"
 #include "servecast/scenario.h"
 
@@ -24,42 +23,18 @@ namespace {
 constexpr std::size_t kMostScenarioBytes = std::size_t{4} << 20;
 constexpr std::size_t kMostTraceBytes = std::size_t{1} << 30;
 
-// The pieces of a file, decompressed when it is gzip, until `take` returns false. "-" is stdin.
-std::optional<Issue> ReadPieces(const std::string& path, std::size_t most_bytes,
-                                const std::function<bool(std::string_view)>& take) {
-  const gzFile file = path == "-" ? gzdopen(dup(STDIN_FILENO), "rb") : gzopen(path.c_str(), "rb");
-  if (file == nullptr) return Issue{path, kCannotOpen};
-  std::vector<char> buffer(std::size_t{1} << 18);
-  std::optional<Issue> issue;
-  std::size_t total = 0;
-  bool enough = false;
-  while (!issue && !enough) {
-    const int got = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()));
-    if (got == 0) break;
-    if (got < 0) {
-      issue = Issue{path, "cannot be read: damaged gzip, or not a file"};
-      break;
-    }
-    total += static_cast<std::size_t>(got);
-    if (total > most_bytes) {
-      issue = Issue{path, fmt::format("larger than {} MiB when decompressed", most_bytes >> 20)};
-    } else {
-      enough = !take({buffer.data(), static_cast<std::size_t>(got)});
-    }
-  }
-  // A gzip file that ends too early only shows now.
-  if (gzclose(file) == Z_BUF_ERROR && !issue && !enough) {
-    issue = Issue{path, "the gzip data ends too early"};
-  }
-  return issue;
-}
-
 bool issues_are_json = false;
+Issues* collected_issues = nullptr;
 
 }  // namespace
 
+std::string TooLargeFile(std::size_t most_bytes) {
+  return fmt::format("larger than {} MiB when decompressed", most_bytes >> 20);
+}
+
 void PrintIssuesAsJson() { issues_are_json = true; }
-bool IssuesAreJson() { return issues_are_json; }
+bool IssuesAreJson() { return issues_are_json || collected_issues != nullptr; }
+void CollectIssues(Issues* into) { collected_issues = into; }
 
 void WriteIssues(const Issues& issues, JsonWriter& out) {
   out.Key("issues"), out.BeginArray();
@@ -73,6 +48,10 @@ void WriteIssues(const Issues& issues, JsonWriter& out) {
 }
 
 int PrintIssues(const Issues& issues) {
+  if (collected_issues != nullptr) {
+    collected_issues->insert(collected_issues->end(), issues.begin(), issues.end());
+    return kBadInput;
+  }
   if (issues_are_json) {
     JsonWriter out(false);
     out.BeginObject();

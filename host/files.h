@@ -18,6 +18,8 @@ inline constexpr int kBadInput = 2;
 int PrintIssues(const Issues& issues);
 void PrintIssuesAsJson();
 bool IssuesAreJson();
+// Until it is called with nullptr, PrintIssues adds them there instead, unchanged.
+void CollectIssues(Issues* into);
 // The member "issues" of an object.
 void WriteIssues(const Issues& issues, JsonWriter& out);
 
@@ -26,6 +28,10 @@ Issues Labelled(const std::string& label, Issues issues);
 
 // The issue of a file that is not there, or may not be read.
 inline constexpr const char* kCannotOpen = "cannot be opened";
+// Others of files that are read.
+inline constexpr const char* kDamagedFile = "cannot be read: damaged gzip, or not a file";
+inline constexpr const char* kShortFile = "the gzip data ends too early";
+std::string TooLargeFile(std::size_t most_bytes);
 
 // Decompressed when it is gzip; "-" is stdin.
 Result<std::string> ReadFile(const std::string& path, std::size_t most_bytes);

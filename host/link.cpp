@@ -2,7 +2,6 @@
 #include "link.h"
 
 #include <fmt/format.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <array>
@@ -10,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "host/packed.h"
 #include "metrics/words.h"
 #include "servecast/scenario.h"
 
@@ -20,7 +20,6 @@ constexpr std::string_view kPrefix = "z1.";
 constexpr std::string_view kLetters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 constexpr std::size_t kMostFragment = 256 * 1024, kMostText = 256 * 1024, kMostName = 200;
-constexpr int kRaw = -MAX_WBITS;  // deflate without a header
 constexpr int kBitsOfLetter = 6, kBitsOfByte = 8;
 
 const Issue kDamaged{"", "the link is cut short or damaged"};
@@ -91,41 +90,17 @@ std::string ToBase64Url(std::string_view bytes) {
   return text;
 }
 
-Result<std::string> Inflated(std::string& packed) {
-  z_stream stream{};
-  if (inflateInit2(&stream, kRaw) != Z_OK) return kDamaged;
-  stream.next_in = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_in = static_cast<uInt>(packed.size());
-  // One byte more than there may be, so that a text that is too long shows.
-  std::string text(kMostText + 1, '\0');
-  stream.next_out = reinterpret_cast<Bytef*>(text.data());
-  stream.avail_out = static_cast<uInt>(text.size());
-  const int end = inflate(&stream, Z_FINISH);
-  const std::size_t size = text.size() - stream.avail_out;
-  const bool all = end == Z_STREAM_END && stream.avail_in == 0;
-  inflateEnd(&stream);
-  if (size > kMostText) return Issue{"", "the link unpacks to more than any scenario needs"};
-  if (!all) return kDamaged;
-  text.resize(size);
-  return text;
-}
-
-std::string Deflated(std::string text) {
-  z_stream stream{};
-  constexpr int kMemory = 9;
-  if (deflateInit2(&stream, Z_BEST_COMPRESSION, Z_DEFLATED, kRaw, kMemory, Z_DEFAULT_STRATEGY) !=
-      Z_OK) {
-    return "";
+Result<std::string> Unpacked(std::string_view packed) {
+  std::string text;
+  switch (Inflate(packed, kMostText, text)) {
+    case Inflating::kTooLong:
+      return Issue{"", "the link unpacks to more than any scenario needs"};
+    case Inflating::kDamaged:
+      return kDamaged;
+    case Inflating::kWhole:
+      break;
   }
-  stream.next_in = reinterpret_cast<Bytef*>(text.data());
-  stream.avail_in = static_cast<uInt>(text.size());
-  std::string packed(deflateBound(&stream, static_cast<uLong>(text.size())), '\0');
-  stream.next_out = reinterpret_cast<Bytef*>(packed.data());
-  stream.avail_out = static_cast<uInt>(packed.size());
-  deflate(&stream, Z_FINISH);
-  packed.resize(packed.size() - stream.avail_out);
-  deflateEnd(&stream);
-  return packed;
+  return text;
 }
 
 int HexDigit(char c) {
@@ -234,7 +209,7 @@ Result<Link> DecodeLink(std::string_view text) {
     if (!unescaped) return kDamaged;
     link.trace = unescaped->substr(0, kMostName);
   }
-  Result<std::string> document = Inflated(*bytes);
+  Result<std::string> document = Unpacked(*bytes);
   if (!document.ok()) return Issues(document.issues());
   link.document = std::move(document.value());
   return link;

@@ -26,6 +26,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
+#ifdef __EMSCRIPTEN__
+// node answers them: cmake/node_command.js.
+void AnswerSignals() {}
+#else
 void AnswerSignals() {
   // A broken invariant aborts with its rule on stderr; the shell sees our exit code for a bug.
   for (const int bug : {SIGABRT, SIGSEGV, SIGFPE, SIGILL}) {
@@ -44,6 +48,7 @@ void AnswerSignals() {
   }
   std::signal(SIGXFSZ, SIG_IGN);  // a file that is too large cannot be written, and says so
 }
+#endif
 
 void AnswerOutOfMemory() {
   std::set_new_handler([] {
@@ -56,6 +61,7 @@ void AnswerOutOfMemory() {
   });
 }
 
+#ifndef __EMSCRIPTEN__
 // The folder of this program, links resolved; empty when the system does not tell.
 fs::path OwnFolder() {
   std::error_code error;
@@ -69,6 +75,7 @@ fs::path OwnFolder() {
 #endif
   return error ? fs::path() : self.parent_path();
 }
+#endif
 
 }  // namespace
 
@@ -81,6 +88,13 @@ int RunProgram(int argc, char** argv, const std::function<int(std::vector<std::s
   return kBadInput;
 }
 
+#ifdef __EMSCRIPTEN__
+int BecomeProgramBeside(const std::string& name, const std::vector<std::string>& /*arguments*/) {
+  fmt::print(stderr, "servecast: {} is a part of the native command only\n",
+             name.substr(name.find('-') + 1));
+  return kBadInput;
+}
+#else
 int BecomeProgramBeside(const std::string& name, const std::vector<std::string>& arguments) {
   const std::string path = (OwnFolder() / name).string();
   std::vector<std::string> words = arguments;
@@ -96,5 +110,6 @@ int BecomeProgramBeside(const std::string& name, const std::vector<std::string>&
                              : std::strerror(error));
   return kBadInput;
 }
+#endif
 
 }  // namespace servecast

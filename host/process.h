@@ -16,7 +16,7 @@ inline constexpr int kBug = 70;
 int RunProgram(int argc, char** argv, const std::function<int(std::vector<std::string>)>& command);
 
 // Becomes the program `name`, "servecast-PART" of `./dev build PART`, that lies beside this one.
-// Returns an exit code, with the reason on stderr, only if it cannot.
+// Returns an exit code, with the reason on stderr, only if it cannot: under node, always.
 int BecomeProgramBeside(const std::string& name, const std::vector<std::string>& arguments);
 
 }  // namespace servecast

@@ -63,7 +63,11 @@ Worker Begin(const std::function<bool(int)>& work) {
 
 }  // namespace
 
+#ifdef __EMSCRIPTEN__
+std::size_t Cores() { return 1; }  // there is no fork()
+#else
 std::size_t Cores() { return std::max(1U, std::thread::hardware_concurrency()); }
+#endif
 
 bool InOrder(std::size_t count, std::size_t workers,
              const std::function<std::string(std::size_t)>& make,

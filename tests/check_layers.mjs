@@ -83,8 +83,8 @@ const layers = {
   ],
 };
 const engine = Object.keys(layers);
-for (const layer of ['host', 'wasm', 'testing']) layers[layer] = [...engine];
-for (const layer of ['cli', 'fidelity', 'observe']) layers[layer] = [...engine, 'host'];
+for (const layer of ['host', 'testing']) layers[layer] = [...engine];
+for (const layer of ['cli', 'fidelity', 'observe', 'wasm']) layers[layer] = [...engine, 'host'];
 layers.tests = [...engine, 'testing', 'host', 'observe'];
 
 // Of serving, what a policy may see: the interfaces and what these speak of, none of who calls them.

@@ -91,6 +91,7 @@ export default defineConfig({
           'how-to/router',
           'how-to/read-p99',
           'how-to/terminal',
+          'how-to/agents',
           'how-to/figure',
           'embed',
           'ci',
