@@ -33,7 +33,23 @@ Words*& CollectedOptions() {
   return names;
 }
 
+std::string*& CollectedHelp() {
+  static std::string* into = nullptr;
+  return into;
+}
+
 }  // namespace
+
+int PrintHelp(std::string_view help) {
+  if (std::string* into = CollectedHelp(); into != nullptr) {
+    *into += help;
+  } else {
+    fmt::print("{}", help);
+  }
+  return 0;
+}
+
+void CollectHelp(std::string* into) { CollectedHelp() = into; }
 
 void CollectOptions(Words* names) { CollectedOptions() = names; }
 
@@ -135,8 +151,7 @@ std::optional<int> ReadArguments(const Words& words, const Options& given, Argum
     }
   }
   if (help) {
-    fmt::print("{}", options.help);
-    return 0;
+    return PrintHelp(options.help);
   }
   if (out.scenario.empty()) return Usage("no scenario given");
   if (options.answers) {

@@ -54,6 +54,10 @@ void NameCommand(std::string name);  // of the command that runs
 // An exit code when there is nothing to do: help was asked for and given, or the words are wrong.
 std::optional<int> ReadArguments(const Words& words, const Options& options, Arguments& out);
 
+// On stdout, or added to what CollectHelp names until it is called with nullptr. Returns 0.
+int PrintHelp(std::string_view help);
+void CollectHelp(std::string* into);
+
 // Until it is called again with nullptr, ReadArguments writes the names of a command's options
 // there and does nothing else.
 void CollectOptions(Words* names);

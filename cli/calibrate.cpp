@@ -227,8 +227,7 @@ int CalibrateCommand(const Words& words) {
   Request request;
   if (const auto done = ReadWords(words, request)) return *done;
   if (request.help) {
-    fmt::print("{}", kCalibrateHelp);
-    return 0;
+    return PrintHelp(kCalibrateHelp);
   }
   Words inputs = request.files;
   inputs.insert(inputs.end(), request.held_out.begin(), request.held_out.end());

@@ -155,8 +155,7 @@ int CatalogCommand(const Words& arguments) {
   Words asked;
   for (const std::string& arg : arguments) {
     if (arg == "--help" || arg == "-h") {
-      fmt::print("{}", kCatalogHelp);
-      return 0;
+      return PrintHelp(kCatalogHelp);
     }
     if (arg == "--json") {
       json = true;
@@ -175,8 +174,7 @@ int CoefficientsCommand(const Words& arguments) {
   if (arguments.size() > 1) return Usage("more than one word: " + arguments[1]);
   const std::string word = arguments.empty() ? "" : arguments[0];
   if (word == "--help" || word == "-h") {
-    fmt::print("{}", kCoefficientsHelp);
-    return 0;
+    return PrintHelp(kCoefficientsHelp);
   }
   const Result<std::vector<CoefficientSet>> sets = PublishedCoefficientSets();
   if (!sets.ok()) return PrintIssues(sets.issues());

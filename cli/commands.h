@@ -34,6 +34,7 @@ int InitCommand(const std::vector<std::string>& words);
 int CompletionCommand(const std::vector<std::string>& words);
 int CoefficientsCommand(const std::vector<std::string>& words);
 int McpCommand(const std::vector<std::string>& words);
+int ManCommand(const std::vector<std::string>& words);
 
 // All of them, by the names that are typed.
 std::vector<std::string> CommandNames();
@@ -43,6 +44,10 @@ std::vector<std::string> PlanQuestions();
 
 // The presets of a kind as a table, on stdout: all, or those whose id or name has the word.
 int PrintPresets(std::string_view kind, std::string_view word);
+
+// The help of a command, and of a question of plan that has its own; of no words, the overview. ""
+// of a program beside this one.
+std::string HelpOf(const std::vector<std::string>& words);
 
 // The options of a command, and of a question of plan, from the tables that it reads them by; those
 // of a program beside this one are not known here.

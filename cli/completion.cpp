@@ -41,13 +41,16 @@ constexpr const char* kBash =
     "}\n"
     "complete -o default -F _servecast servecast\n";
 
+// Also as a file of zsh's functions, which #compdef at its head makes known.
 constexpr const char* kZsh =
+    "#compdef servecast\n"
     "_servecast() {\n"
     "  local -a found\n"
     "  found=(${(f)\"$(servecast completion words -- \"${(@)words[2,CURRENT]}\" 2>/dev/null)\"})\n"
     "  if (( ${#found} )); then compadd -S '' -U -- \"${found[@]}\"; else _files; fi\n"
     "}\n"
-    "compdef _servecast servecast\n";
+    "if [[ $funcstack[1] == _servecast ]]; then _servecast \"$@\"; else compdef _servecast "
+    "servecast; fi\n";
 
 constexpr const char* kFish =
     "function __servecast\n"
@@ -123,8 +126,7 @@ Words Candidates(const Words& typed) {
 int CompletionCommand(const Words& words) {
   const std::string what = words.empty() ? "" : words[0];
   if (what == "--help" || what == "-h") {
-    fmt::print("{}", kCompletionHelp);
-    return 0;
+    return PrintHelp(kCompletionHelp);
   }
   if (what == "bash" || what == "zsh" || what == "fish") {
     fmt::print("{}", what == "bash" ? kBash : what == "zsh" ? kZsh : kFish);

@@ -72,8 +72,7 @@ int FitTraceCommand(const std::vector<std::string>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const std::string& arg = arguments[i];
     if (arg == "--help" || arg == "-h") {
-      fmt::print("{}", kFitTraceHelp);
-      return 0;
+      return PrintHelp(kFitTraceHelp);
     }
     if (arg == "--json" || arg == "--scenario") {
       if (i + 1 == arguments.size()) return Usage(arg + " needs a value", "fit-trace");

@@ -53,8 +53,7 @@ std::optional<int> ReadTextArguments(const std::vector<std::string>& words,
   for (std::size_t i = 0; i < words.size(); ++i) {
     const std::string& arg = words[i];
     if (arg == "--help" || arg == "-h") {
-      fmt::print("{}", help);
-      return 0;
+      return PrintHelp(help);
     }
     if (arg.size() < 2 || arg[0] != '-') {
       out.files.push_back(arg);

@@ -150,8 +150,7 @@ int Decode(const Words& words) {
   Words links;
   for (const std::string& word : words) {
     if (word == "--help" || word == "-h") {
-      fmt::print("{}", kLinkHelp);
-      return 0;
+      return PrintHelp(kLinkHelp);
     }
     if (word.size() > 1 && word[0] == '-') return Usage("unknown option " + word);
     if (word != "-") {
@@ -233,8 +232,7 @@ int LinkCommand(const Words& words) {
   if (words[0] == "decode") return Decode(rest);
   if (words[0] == "open") return Open(rest);
   if (words[0] == "--help" || words[0] == "-h") {
-    fmt::print("{}", kLinkHelp);
-    return 0;
+    return PrintHelp(kLinkHelp);
   }
   return Usage("found link " + words[0] + ", allowed encode, decode or open");
 }

@@ -49,6 +49,7 @@ constexpr const char* kOverview =
     "  servecast coefficients [WORD]         BLIS's fitted step times, for --coefficients\n"
     "  servecast mcp                         a tool server for agents, over stdio\n"
     "  servecast completion bash|zsh|fish    what the shell completes\n"
+    "  servecast man                         the manual page\n"
     "  servecast --version\n"
     "\n"
     "Each command explains itself: servecast help COMMAND. FILE is a scenario document; - reads "
@@ -88,6 +89,7 @@ constexpr Command kCommands[] = {
      [](const auto& words) { return BecomeProgramBeside("servecast-fidelity", words); }},
     {"coefficients", CoefficientsCommand},
     {"mcp", McpCommand},
+    {"man", ManCommand},
     {"show", ShowCommand},
     {"init", InitCommand},
     {"completion", CompletionCommand},
@@ -110,6 +112,7 @@ constexpr OwnWords kOwnWords[] = {
     {"link", "--pin --site --once --set"},
     {"coefficients", ""},
     {"mcp", ""},
+    {"man", ""},
     {"completion", ""},
 };
 
@@ -163,6 +166,21 @@ std::vector<std::string> CommandNames() {
   std::vector<std::string> names;
   for (const Command& each : kCommands) names.emplace_back(each.name);
   return names;
+}
+
+std::string HelpOf(const std::vector<std::string>& words) {
+  if (words.empty()) return kOverview;
+  if (words[0] == "observe" || words[0] == "fidelity") return "";
+  std::string help;
+  CollectHelp(&help);
+  for (const Command& each : kCommands) {
+    if (each.name != words[0]) continue;
+    std::vector<std::string> rest(words.begin() + 1, words.end());
+    rest.emplace_back("--help");
+    each.run(rest);
+  }
+  CollectHelp(nullptr);
+  return help;
 }
 
 std::vector<std::string> OptionsOfCommand(const std::vector<std::string>& words) {

@@ -301,8 +301,7 @@ void Server::Relay(const LineHub::Event& event) {
 
 int McpCommand(const std::vector<std::string>& words) {
   if (!words.empty() && (words[0] == "--help" || words[0] == "-h")) {
-    fmt::print("{}", kMcpHelp);
-    return 0;
+    return PrintHelp(kMcpHelp);
   }
   if (!words.empty()) return Usage("mcp takes no words, found " + words[0]);
   Server().Serve();

@@ -175,8 +175,7 @@ int PlanCommand(const Words& asked_words) {
   const std::string name = words.empty() ? "" : words[0];
   if (name == "search") return SearchCommand({words.begin() + 1, words.end()});
   if (name == "--help" || name == "-h") {
-    fmt::print("{}", kPlanHelp);
-    return 0;
+    return PrintHelp(kPlanHelp);
   }
   const auto question = std::find_if(questions.begin(), questions.end(),
                                      [&name](const auto& entry) { return entry.name == name; });

@@ -323,8 +323,7 @@ int MergeCommand(const Words& words) {
   Issues issues;
   for (const std::string& word : words) {
     if (word == "--help" || word == "-h") {
-      fmt::print("{}", kMergeHelp);
-      return 0;
+      return PrintHelp(kMergeHelp);
     }
     const Result<std::string> text = ReadFile(word, kMostLines);
     const Issues found = text.ok() ? merge.Add(word, text.value()) : text.issues();

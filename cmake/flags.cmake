@@ -62,6 +62,9 @@ if(EMSCRIPTEN)
   endif()
   target_link_options(servecast_base_flags INTERFACE -sALLOW_MEMORY_GROWTH=1
                       -sMAXIMUM_MEMORY=4GB ${stack})
+  # Of programs for node, which are started as any other: arguments, files and environment are those of the process.
+  set(SERVECAST_NODE_LINK_OPTIONS -sENVIRONMENT=node -sNODERAWFS=1 -sEXIT_RUNTIME=1
+                                  "SHELL:--pre-js ${CMAKE_CURRENT_LIST_DIR}/node_environment.js")
   # The linker's JavaScript optimiser needs acorn. An emsdk carries it; Debian keeps it in a
   # folder where node does not look by itself.
   if(NOT EXISTS ${EMSCRIPTEN_ROOT_PATH}/node_modules/acorn AND EXISTS /usr/share/nodejs/acorn)
