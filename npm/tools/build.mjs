@@ -1,5 +1,6 @@
 // The package: what is written here, the engine's modules, the presets, the type of a scenario from the catalogue, and
-// the custom element, in ../build/npm. Needs the modules (./dev build module) and the page (./dev build page).
+// the custom element, in ../build/npm. Needs the modules and the command for node (./dev build
+// module node-command) and the page (./dev build page).
 import { cpSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { scenarioType } from './scenario-type.mjs';
@@ -20,6 +21,10 @@ for (const name of ['servecast', 'servecast-first']) {
   for (const kind of ['mjs', 'wasm'])
     cpSync(new URL(`${name}.${kind}`, wasm), new URL(`engine/${name}.${kind}`, target));
 }
+// The command itself, for node: `npx servecast`.
+const command = read('servecast-command.js', wasm).toString();
+writeFileSync(new URL('servecast-command.cjs', target), `#!/usr/bin/env node\n${command}`, { mode: 0o755 });
+cpSync(new URL('servecast-command.wasm', wasm), new URL('servecast-command.wasm', target));
 cpSync(new URL('wasm/servecast.d.ts', root), new URL('engine/servecast.d.ts', target));
 // Models, too: with their sources, which the modules lack and exports name.
 for (const kind of ['coefficients', 'measured_hardware', 'measured_models', 'models', 'operators', 'prices']) {
@@ -43,6 +48,9 @@ for (const kind of readdirSync(new URL('presets/', target))) {
 writeFileSync(new URL('scenario.d.ts', target), scenarioType(servecast.catalog()));
 
 const description = { name: '', version: servecast.version, ...JSON.parse(read('package.json', here)) };
+// Where a release is made of a repository that has an address.
+const repository = process.env['GITHUB_REPOSITORY'];
+if (repository) description.repository = { type: 'git', url: `git+https://github.com/${repository}.git` };
 writeFileSync(new URL('package.json', target), `${JSON.stringify(description, null, 2)}\n`);
 
 /** Of an entry, what a browser fetches before the first run, gzip. */

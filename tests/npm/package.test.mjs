@@ -9,6 +9,7 @@ import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import test, { after } from 'node:test';
 import { fileURLToPath, pathToFileURL } from 'node:url';
+import { gzipSync } from 'node:zlib';
 import { command as binary } from '../command.mjs';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -63,6 +64,58 @@ test('Readme_ItsFiveLines_SayWhatTheCommandSays', () => {
   assert.equal(ran(process.execPath, ['readme.mjs']).trim(), sentence);
   writeFileSync(join(folder, 'readme.mjs'), code);
   assert.notEqual(ran(process.execPath, ['readme.mjs']).trim(), sentence);
+});
+
+test('Npx_IsTheCommand_ByteForByte', () => {
+  const npx = join(folder, 'node_modules/.bin/servecast');
+  const document = ran(binary, ['show', preset, '--set', 'workload.requests=300']);
+  const trace = gzipSync(`arrival_s,input_tokens,output_tokens\n${'1,200,20\n2,300,30\n'.repeat(50)}`);
+  writeFileSync(join(folder, 'trace.csv.gz'), trace);
+  writeFileSync(join(folder, 'cut.csv.gz'), trace.subarray(0, trace.length / 2));
+  const input = { encoding: 'utf8', cwd: folder, input: document, maxBuffer: 2 ** 28 };
+  const said = (program, words) => {
+    const { status, stdout, stderr } = spawnSync(program, words, input);
+    return { words, status, stdout, stderr };
+  };
+  for (const line of [
+    '--version',
+    'help plan',
+    'nonesuch',
+    'run - --sampling',
+    'run - --once -o text',
+    'run - --once --trace trace.csv.gz',
+    'run - --once --trace cut.csv.gz',
+    `run ${preset}x`,
+    'run - --set engine.max_num_seqs=-1 -o json',
+    'run - --once --requests rows.csv --fields verdict.state',
+    'compare - --once --with hardware.preset=h200-sxm -o text',
+    'explain -',
+    'advise - --set workload.requests=100 -o text',
+    'plan cost - --input 0.5 --output 1.5',
+    'check -',
+    'validate -',
+    'show -',
+    'init',
+    'estimate -',
+    'import -',
+    ['import', 'vllm serve meta-llama/Llama-3.1-8B-Instruct --max-num-seqs 128'],
+    'sweep - --over workload.arrivals.rate_per_s=2,4 --once',
+    'export - --to vllm',
+    'catalog',
+    'catalog field replicas',
+    'catalog models --json',
+    'coefficients llama',
+  ]) {
+    const words = typeof line === 'string' ? line.split(' ') : line;
+    const native = said(binary, words);
+    const rows = existsSync(join(folder, 'rows.csv')) && readFileSync(join(folder, 'rows.csv'), 'utf8');
+    assert.deepEqual(said(npx, words), native);
+    if (rows) assert.equal(readFileSync(join(folder, 'rows.csv'), 'utf8'), rows);
+  }
+  // A link may be packed otherwise, by another zlib, and says the same.
+  const link = ran(npx, ['link', 'encode', '-'], { input: document }).trim();
+  assert.deepEqual(said(npx, ['link', 'decode', link]), said(binary, ['link', 'decode', link]));
+  assert.match(said(npx, ['mcp']).stderr, /native command/);
 });
 
 test('Node_RunsAdvisesPlans_AndTellsWhatIsWrong', async () => {
