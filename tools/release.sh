@@ -1,6 +1,6 @@
 #!/bin/sh
 # Packs a release into build/release-files: the command for Linux on x86-64 and arm64, the site with its documentation,
-# the npm package, the changelog's section and checksums. After ./dev docs; needs g++-aarch64-linux-gnu,
+# Debian packages, Python wheels, the npm package, the changelog's section and checksums. After ./dev docs; needs g++-aarch64-linux-gnu,
 # zlib1g-dev:arm64 and qemu-user-static. Ends with 1 when both commands do not say the same bytes.
 #   sh tools/release.sh VERSION
 set -eu
@@ -32,10 +32,15 @@ pack() {
 }
 pack "servecast-$version-linux-x86_64" static strip
 pack "servecast-$version-linux-arm64" static-arm64 aarch64-linux-gnu-strip
+sh tools/deb.sh "build/static/servecast-$version-linux-x86_64/servecast" amd64 "$version" "$out"
+sh tools/deb.sh "build/static-arm64/servecast-$version-linux-arm64/servecast" arm64 "$version" "$out" qemu-aarch64-static
+python3 tools/wheel/build.py "build/static/servecast-$version-linux-x86_64/servecast" "$version" manylinux2014_x86_64 "$out"
+python3 tools/wheel/build.py "build/static-arm64/servecast-$version-linux-arm64/servecast" "$version" manylinux2014_aarch64 "$out"
 tar -C web/dist --sort=name --owner=0 --group=0 --numeric-owner --mtime="@$(git log -1 --format=%ct)" -czf "$out/servecast-$version-site.tar.gz" .
+./dev build node-command
 node npm/tools/build.mjs
 npm pack ./build/npm --pack-destination "$out" >/dev/null && mv "$out/servecast-$version.tgz" "$out/servecast-$version-npm.tar.gz"
 awk -v head="## $version" 'index($0, "## ") == 1 { on = ($0 == head); next } on' CHANGELOG.md >"$out/notes.md"
 [ -s "$out/notes.md" ] || { echo "release: CHANGELOG.md has no section $version" >&2; exit 1; }
-(cd "$out" && sha256sum ./*.tar.gz >SHA256SUMS)
+(cd "$out" && sha256sum ./*.tar.gz ./*.deb ./*.whl >SHA256SUMS)
 ls -l "$out"
