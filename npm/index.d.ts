@@ -71,6 +71,8 @@ export interface Known<Module> {
   readonly module: Module;
   readonly version: string;
   catalog(): Catalog;
+  /** The names of all scenario presets. */
+  presets(): readonly string[];
   /** The document of a scenario preset. Throws a ServecastError that names them all. */
   preset(id: string): Scenario;
 }

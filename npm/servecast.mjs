@@ -137,6 +137,25 @@ const operations = {
   },
 };
 
+const planOptions = ['percent', 'months', 'spike', 'spike_s', 'input_price', 'output_price', 'hours'];
+/** What each operation takes, beside onProgress and signal. */
+const optionsOf = {
+  canonical: [],
+  validate: [],
+  run: ['columns', 'explain', 'once', 'trace'],
+  advise: ['trace'],
+  plan: [...planOptions, 'trace'],
+};
+
+/** An option with a misspelled name would change nothing, and nobody would notice. */
+function refuseUnknown(name, given) {
+  const allowed = [...optionsOf[name], 'onProgress', 'signal'];
+  const issues = Object.keys(given)
+    .filter((each) => !allowed.includes(each))
+    .map((each) => ({ path: '', message: `${name}: found the option ${each}; allowed: ${allowed.join(', ')}` }));
+  if (issues.length > 0) throw new ServecastError(issues);
+}
+
 async function later(steps, { files, onProgress, signal }) {
   let since = performance.now();
   for (let next = steps.next(); ; ) {
@@ -173,16 +192,19 @@ function now(steps, { files, onProgress }) {
 
 /** Over a module that was made. `asked(name, values, options)` drives an operation. */
 function overModule(module, asked) {
+  const scenarios = () => JSON.parse(module.catalog()).presets.scenarios;
   return {
     /** The whole boundary, as ./engine/servecast.d.ts has it. */
     module,
     version: JSON.parse(module.version()).engine_version,
     catalog: () => JSON.parse(module.catalog()),
+    presets: () => scenarios().map(({ id }) => id),
     preset(id) {
-      const { scenarios } = JSON.parse(module.catalog()).presets;
-      const found = scenarios.find((each) => each.id === id);
+      const found = scenarios().find((each) => each.id === id);
       if (found) return found.document;
-      const allowed = scenarios.map((each) => each.id).join(', ');
+      const allowed = scenarios()
+        .map((each) => each.id)
+        .join(', ');
       throw new ServecastError([{ path: '', message: `found the preset ${JSON.stringify(id)}; allowed: ${allowed}` }]);
     },
     validate: (document) => asked('validate', [document]),
@@ -236,6 +258,7 @@ export function opener(create, wasm, files, whole) {
     const module = await opened(create, options.wasm ?? wasm());
     let larger = null;
     const asked = async (name, values, more = {}) => {
+      refuseUnknown(name, more);
       const ask = (by) => later(operations[name](by, ...values, more), { ...more, files: options.files ?? files });
       if (larger) return ask(await larger);
       try {
@@ -258,6 +281,7 @@ export function syncOpener(create, wasm, files, whole) {
     const module = openedNow(create, options.wasm ?? wasm());
     let larger = null;
     const asked = (name, values, more = {}) => {
+      refuseUnknown(name, more);
       const ask = (by) => now(operations[name](by, ...values, more), { ...more, files: options.files ?? files });
       if (larger) return ask(larger);
       try {

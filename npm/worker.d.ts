@@ -6,8 +6,9 @@ export interface WorkerOptions {
 }
 
 /** As Servecast, in a worker of its own; options take no trace. */
-export interface ServecastWorker extends Omit<Servecast, 'module' | 'catalog' | 'preset'>, Planning {
+export interface ServecastWorker extends Omit<Servecast, 'module' | 'catalog' | 'preset' | 'presets'>, Planning {
   catalog(): Promise<Catalog>;
+  presets(): Promise<readonly string[]>;
   preset(id: string): Promise<Scenario>;
   /** What is under way rejects. */
   terminate(): void;

@@ -1,7 +1,7 @@
 // The same operations in a worker, so that a page stays live while a scenario runs.
 import { ServecastError } from './servecast.mjs';
 
-const names = ['catalog', 'preset', 'validate', 'canonical', 'run', 'advise', 'plan'];
+const names = ['catalog', 'presets', 'preset', 'validate', 'canonical', 'run', 'advise', 'plan'];
 
 /** `wasm`, when given: what a worker can be sent, an address or a WebAssembly.Module. */
 export async function createServecastWorker({ wasm } = {}) {
