@@ -502,6 +502,30 @@ TEST(Import, CommandsOfSimulators_AreWholeScenarios) {
            {"/workload/arrivals/rate_per_s", 6.45}}});
 }
 
+TEST(Import, MeasuredValuesThatNoServerHas_AreNamed) {
+  const Imported found = Import(
+      R"({"request_throughput": 9.9, "request_rate": 0, "num_prompts": 10, "completed": 10,
+          "mean_ttft_ms": -3, "p99_ttft_ms": 1e300, "mean_tpot_ms": "slow", "p99_tpot_ms": 9})");
+  const std::string said = Listed(found);
+  EXPECT_TRUE(Says(found, "ttft_ms.mean of -3")) << said;
+  EXPECT_TRUE(Says(found, "ttft_ms.p99 of more than 1e12")) << said;
+  EXPECT_TRUE(Says(found, R"(mean_tpot_ms = "slow")")) << said;
+  EXPECT_TRUE(Says(found, "request_rate = 0")) << said;
+  ASSERT_EQ(found.measured.size(), 2u) << said;
+  EXPECT_EQ(found.measured[0].name, "tpot_ms.p99");
+}
+
+TEST(Import, AScenario_IsSentToWhereItIsTaken) {
+  EXPECT_TRUE(Says(Import(Changed({})), "--scenario takes it"));
+}
+
+TEST(Import, TheWindowOfMeasurement_IsNotThatOfOtherTraffic) {
+  const Imported found = Import({{"bench.json", R"({"request_throughput": 9.9,
+      "request_rate": 5, "num_prompts": 10, "completed": 10})"}},
+                                Changed({"measure.warmup_s=100"}));
+  EXPECT_EQ(found.document.find("warmup_s"), std::string::npos) << found.document;
+}
+
 TEST(Import, Benchmarks_AreTrafficAndWhatWasMeasured) {
   Expect({"bench.sh",
           "vllm bench serve",

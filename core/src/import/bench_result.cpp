@@ -102,10 +102,9 @@ void TakeMeasured(const Json& json, std::string_view what, Draft& draft) {
     std::string of;
     for (const std::string_view which : {"mean", "median", "p90", "p95", "p99"}) {
       const auto value = MeasuredOf(json, Format("{}_{}_ms", which, metric.key), draft);
-      if (!value) continue;
+      const std::string name = Format("{}.{}", metric.report, which == "median" ? "p50" : which);
+      if (!value || !draft.Measure(name, *value, what)) continue;
       of += Format("{}{} {}", of.empty() ? "" : ", ", which, ShortNumber(*value));
-      draft.Measure(Format("{}.{}", metric.report, which == "median" ? "p50" : which), *value,
-                    what);
     }
     if (!of.empty()) text += Format("{}{} {} ms", text.empty() ? "" : "; ", metric.name, of);
   }
@@ -113,9 +112,8 @@ void TakeMeasured(const Json& json, std::string_view what, Draft& draft) {
                                {"output_throughput", "output tokens/s", "output_tokens_per_s"}};
   for (const Metric& rate : kRates) {
     const auto value = MeasuredOf(json, rate.key, draft);
-    if (!value) continue;
+    if (!value || !draft.Measure(rate.report, *value, what)) continue;
     text += Format("{}{} {}", text.empty() ? "" : "; ", ShortNumber(*value), rate.name);
-    draft.Measure(rate.report, *value, what);
   }
   const auto most = MeasuredOf(json, "max_concurrent_requests", draft);
   if (most) draft.Measure("concurrency_peak", *most, what);

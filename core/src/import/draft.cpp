@@ -145,10 +145,11 @@ void Draft::Assume(std::string_view path, Json value, std::string_view why) {
 // Milliseconds, tokens and tokens/s alike: some thirty years, and more than any fleet serves.
 constexpr double kMostMeasured = 1e12;
 
-void Draft::Measure(std::string_view name, double value, std::string_view from) {
+bool Draft::Measure(std::string_view name, double value, std::string_view from) {
   if (!(value >= 0 && value <= kMostMeasured)) {
-    return Ignore(Format("{} of {}", name, ShortNumber(value)),
-                  Format("{}: no server measures that", from));
+    Ignore(Format("{} of {}", name, value >= -kMostMeasured && value < 0 ? ShortNumber(value) : "more than 1e12"),
+           Format("{}: no server measures that", from));
+    return false;
   }
   MeasuredValue measured{std::string(name), value, std::string(from)};
   const auto earlier =
@@ -159,6 +160,7 @@ void Draft::Measure(std::string_view name, double value, std::string_view from) 
   } else {
     *earlier = std::move(measured);
   }
+  return true;
 }
 
 void Draft::Ignore(std::string_view what, std::string_view why) {

@@ -42,8 +42,8 @@ class Draft {
   void Ignore(std::string_view what, std::string_view why);
   void Remark(std::string text);
   // A value by its name (MeasuredValue); one that no server can have measured (negative, beyond
-  // 1e12) is ignored with words.
-  void Measure(std::string_view name, double value, std::string_view from);
+  // 1e12) is ignored with words; false then.
+  bool Measure(std::string_view name, double value, std::string_view from);
   // What changes the answer as much as a model or a rate, and is not as its text has it.
   void Warn(std::string text);
   // Words of an option whose value is not known. What is taken instead is said at the end: the

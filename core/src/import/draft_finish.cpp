@@ -147,7 +147,8 @@ void Draft::SettleModel() {
     if (said.empty() && native && SaysSixteenBits(model_name_)) said = "none";
     const std::string of_experts =
         preset == nullptr ? "none" : preset->value("expert_quantization", "none");
-    const bool own = said == of_experts;  // so is the rest of the model as the preset has it
+    const bool own =
+        said == of_experts && said != "none";  // so is the rest of the model as the preset has it
     if (!said.empty() && !own && !members.contains("quantization")) {
       members["quantization"] = said;
       if (of_experts != "none") members["expert_quantization"] = "none";

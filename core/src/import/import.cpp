@@ -132,6 +132,10 @@ Issue NothingIn(const ImportText& text, const Issues& problems) {
     return {text.name,
             problems[0].path + (problems[0].path.empty() ? "" : ": ") + problems[0].message};
   if (Stripped(text.text).empty()) return {text.name, "found nothing but white space"};
+  if (text.text.find("\"schema\"") != std::string_view::npos && ParseScenario(text.text).ok()) {
+    return {text.name,
+            "found a scenario: --scenario takes it, as what no text says; the page opens it"};
+  }
   if (const std::string kind = SeenIn(text.text); !kind.empty()) return {text.name, kind};
   return {
       text.name,
