@@ -92,6 +92,7 @@ export default defineConfig({
           'how-to/read-p99',
           'how-to/terminal',
           'how-to/agents',
+          'how-to/python',
           'how-to/library',
           'how-to/figure',
           'embed',
