@@ -104,7 +104,7 @@ export default defineConfig({
         text: 'Reference',
         items: pages('reference/fields', 'reference/commands', 'reference/terms', 'reference/report', 'scenario'),
       },
-      { text: 'Method', items: pages('model', 'physics-model', 'reference/accuracy', 'fidelity') },
+      { text: 'Method', items: pages('modelled', 'model', 'physics-model', 'reference/accuracy', 'fidelity') },
       {
         text: 'Decisions',
         collapsed: true,

@@ -39,7 +39,10 @@ const shortened = new Map([
   ],
 ]);
 /** Commands that end with another code than 0, by what they say. */
-const codes = new Map([['servecast check deploy/scenario.json --junit targets.xml', [0, 1, 3]]]);
+const codes = new Map([
+  ['servecast check deploy/scenario.json --junit targets.xml', [0, 1, 3]],
+  ['servecast check llama-3.1-8b-h100-chat --set workload.arrivals.rate_per_s=55', [1]],
+]);
 
 /** Files that pages take for granted: what each is, made when a page begins. */
 function prepare(folder, servecast) {
