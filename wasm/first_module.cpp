@@ -30,6 +30,7 @@ std::vector<std::string> CalibrationMismatches(const Scenario&) { std::abort(); 
 std::vector<std::string> BeyondCalibration(const Scenario&) { std::abort(); }
 
 void CheckScaling(const ClusterSpec&, Issues&) {}
+void CheckFailures(const Scenario&, Issues&) {}
 void ReadEpp(EppSpec&, Issues&) {}
 void CheckEpp(const ClusterSpec&, Issues&) {}
 

@@ -160,6 +160,18 @@ std::string Retries(View report) {
                      Count(count("tokens_lost"), "output token"));
 }
 
+std::string Failures(View report) {
+  const View failures = OfRun(report, "failures");
+  if (!failures.Is()) return "";
+  const auto count = [&](const char* key) {
+    return static_cast<std::int64_t>(failures[key].NumberOr(0));
+  };
+  return fmt::format("{} of replicas, {} available; {} and {} lost",
+                     Count(count("failures"), "failure"), ShareText(failures["availability"]),
+                     Count(count("lost_attempts"), "request"),
+                     Count(count("tokens_lost"), "output token"));
+}
+
 std::string RestsOn(View report) {
   std::string text;
   const View certainty = report["certainty"];
@@ -229,6 +241,7 @@ std::string RunText(View report, const Style& style, const std::string& shown) {
   out += NamedLine(style, "costs", Costs(report));
   out += NamedLine(style, "draws", Draws(report));
   out += NamedLine(style, "memory", Memory(report));
+  out += NamedLine(style, "failures", Failures(report));
   out += NamedLine(style, "retries", Retries(report));
   out += NamedLine(style, "limit", verdict["limit"].Words());
   out += NamedLine(style, "note", verdict["note"].Words());

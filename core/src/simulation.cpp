@@ -125,6 +125,7 @@ struct Simulation::State {
         .disaggregation = disaggregation,
         .scaling = cluster.scaling.On() ? &cluster.scaling : nullptr,
         .cold_start = ColdStart(),
+        .failures = cluster.failures.On() ? &cluster.failures : nullptr,
         .epp = &cluster.epp});
   }
 
@@ -145,6 +146,17 @@ struct Simulation::State {
     ScalingReport scaling = replica->ScalingTo(end);
     if (scaling.on) scaling.weights_s = WeightsS();
     return scaling;
+  }
+
+  // Of all attempts.
+  FailureReport FailuresTo(TimeNs end) const {
+    FailureReport failures = replica->FailuresTo(end);
+    for (std::size_t i = 0; failures.on && i < results.state.size(); ++i) {
+      if (results.state[i] != RequestState::kLost) continue;
+      ++failures.lost_attempts;
+      failures.tokens_lost += results.generated[i];
+    }
+    return failures;
   }
 
   void SetLatency(SimulationHooks& hooks) {
@@ -282,7 +294,8 @@ double Simulation::Progress() const {
   if (s.finished) return 1;
   const auto total = static_cast<double>(std::max<std::size_t>(s.requests.requests(), 1));
   double progress =
-      static_cast<double>(s.replica->completed() + s.replica->timed_out() + s.replica->rejected()) /
+      static_cast<double>(s.replica->completed() + s.replica->timed_out() + s.replica->rejected() +
+                          s.replica->lost()) /
       total;
   if (s.horizon != kNever) {
     progress =
@@ -347,6 +360,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                  .replicas = detail == ReportDetail::kTotals ? std::vector<ReplicaReport>()
                                                              : s.replica->PerReplica(end),
                  .retries = s.folded ? s.folded->report : RetryReport{},
+                 .failures = s.FailuresTo(end),
                  .attempts = s.folded ? &s.folded->attempts : nullptr},
                 detail);
   report.departures = s.replica->departures();

@@ -12,7 +12,7 @@ namespace servecast::testing {
 
 ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                       const RouterChoice& router, std::int64_t slice,
-                      const ClusterScaling* scaling) {
+                      const ClusterScaling* scaling, const FailureSpec* failures) {
   const EngineCase engine_case = EngineCaseOf(random_case);
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   ClusterRun run;
@@ -62,6 +62,7 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                    .clients = clients,
                    .scaling = scaling == nullptr ? nullptr : &scaling->spec,
                    .cold_start = scaling == nullptr ? 0 : scaling->cold_start,
+                   .failures = failures,
                    .epp = &router.epp});
   while (!cluster.Advance(slice)) {
   }
@@ -72,6 +73,8 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
   for (const SeriesBin& bin : recorder.BinsUpTo(run.now, &width)) run.waiting_ns += bin.waiting;
   run.reports = cluster.PerReplica(run.now);
   run.scaling = cluster.ScalingTo(run.now);
+  run.failures = cluster.FailuresTo(run.now);
+  run.lost = cluster.lost();
   run.steps.resize(run.reports.size());
   for (StepRecord& step : collector.steps) {
     run.steps[static_cast<std::size_t>(step.replica)].push_back(std::move(step));

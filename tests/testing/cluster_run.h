@@ -21,6 +21,8 @@ struct ClusterRun {
   __int128 waiting_ns = 0;  // requests in queues, that of the gateway too
   TimeNs now = 0;
   ScalingReport scaling;
+  FailureReport failures;
+  std::int64_t lost = 0;
 };
 
 // With a scaling, `replicas` are there first; the steps are of all that ever were.
@@ -30,7 +32,8 @@ struct ClusterScaling {
 };
 ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                       const RouterChoice& router, std::int64_t slice = INT64_MAX,
-                      const ClusterScaling* scaling = nullptr);
+                      const ClusterScaling* scaling = nullptr,
+                      const FailureSpec* failures = nullptr);
 
 // Turns of conversations, or sessions of a closed loop, that wait for answers.
 bool AnswersBringRequests(const RandomCase& random_case);

@@ -516,7 +516,7 @@ std::vector<PipelineStage> MakeStages(const std::vector<RandomStage>& stages,
   return made;
 }
 
-ReferenceOutput RunReference(const RandomCase& random_case) {
+ReferenceOutput RunReference(const RandomCase& random_case, std::optional<TimeNs> dies_at) {
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   const std::vector<PipelineStage> stages = MakeStages(random_case.stages, *latency);
   const KvWindows& held = random_case.windows.held;
@@ -530,7 +530,8 @@ ReferenceOutput RunReference(const RandomCase& random_case) {
                      .horizon = random_case.horizon,
                      .kv_block_bytes = random_case.KvBlockBytes(),
                      .stages = stages.empty() ? nullptr : &stages,
-                     .windows = {held.units, held.every, held.most, held.most_admitted}});
+                     .windows = {held.units, held.every, held.most, held.most_admitted},
+                     .dies_at = dies_at});
 }
 
 RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, std::int64_t count) {

@@ -82,7 +82,8 @@ std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case);
 std::vector<PipelineStage> MakeStages(const std::vector<RandomStage>& stages,
                                       const LatencyModel& latency);
 
-ReferenceOutput RunReference(const RandomCase& random_case);
+// `dies_at`: as ReferenceInput has it.
+ReferenceOutput RunReference(const RandomCase& random_case, std::optional<TimeNs> dies_at = {});
 
 // The case without the requests [first, first + count) and without the turns that follow them.
 // Content segments stay, so that what is left still has in common what it had.

@@ -949,7 +949,9 @@ class Driver {
       JoinQueue();  // those whose clients gave up, and asked for something else at once
       const bool work = !scheduler_.Running().empty() || !scheduler_.Waiting().empty();
       const TimeNs start = std::max(now_, stage_free_[0]);
-      if (work && in_flight_.size() < most && (!input_.horizon || start < *input_.horizon)) {
+      const bool starts = (!input_.horizon || start < *input_.horizon) &&
+                          (!input_.dies_at || start < *input_.dies_at);
+      if (work && in_flight_.size() < most && starts) {
         if (Launch(start)) {
           if (in_flight_.size() < most) continue;
         } else if (in_flight_.empty()) {
@@ -957,6 +959,7 @@ class Driver {
         }
       }
       if (!in_flight_.empty()) {
+        if (input_.dies_at && in_flight_.front().record.end > *input_.dies_at) break;
         ApplyOldest();
         continue;
       }
@@ -965,6 +968,7 @@ class Driver {
       const TimeNs next = NextEvent();
       if (next == kNever) break;
       if (input_.horizon && next >= *input_.horizon) break;
+      if (input_.dies_at && next >= *input_.dies_at) break;
       load_.running = load_.kv_blocks_used = 0;  // at rest
       PassTime(next);
     }
@@ -1674,8 +1678,15 @@ class Driver {
     } else {
       for (const TimeNs arrival : requests_.arrival) end = std::max(end, arrival);
     }
+    if (input_.dies_at) end = *input_.dies_at;
     PassTime(end);
     output_.end = end;
+    for (const auto& sequence : sequences_) {
+      if (!input_.dies_at || sequence == nullptr) continue;
+      RequestState& state = output_.results.state[static_cast<std::size_t>(sequence->id)];
+      if (state != RequestState::kQueued && state != RequestState::kRunning) continue;
+      state = sequence->gives_up <= end ? RequestState::kTimedOut : RequestState::kLost;
+    }
     for (std::int64_t row = 0; row < requests_.size(); ++row) {
       const auto at = static_cast<std::size_t>(row);
       RequestState& state = output_.results.state[at];

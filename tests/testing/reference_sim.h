@@ -39,6 +39,8 @@ struct ReferenceInput {
   const std::vector<PipelineStage>* stages = nullptr;  // instead of `latency` for the steps
   std::int64_t seed = 1;                               // of the draws of accepted drafts
   ReferenceWindows windows = {};
+  // The replica fails then: a step that would end later never ends, and who is there is lost.
+  std::optional<TimeNs> dies_at = {};
 };
 
 // How much of the rules a run exercised: tests assert that they are not hollow.

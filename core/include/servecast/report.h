@@ -85,7 +85,7 @@ struct Counted {
   std::int64_t requests = 0;       // that distributions and attainment are of
   double seconds = 0;              // that rates are of, of all runs together
   std::int64_t completed = 0;      // in these seconds
-  std::int64_t lost = 0;           // dropped, rejected, or timed out: that arrived in them
+  std::int64_t lost = 0;           // dropped, rejected, timed out or lost with a replica: that arrived in them
   std::int64_t output_tokens = 0;  // of the completed
 };
 
@@ -135,12 +135,13 @@ struct MemoryReport {
 };
 
 // Why requests ended: complete, cut at the longest sequence that the engine serves, refused, given
-// up by the client, or turned away by a full queue; or not ended yet. The counts add up to the
+// up by the client, turned away by a full queue, or lost with a replica; or not ended yet. The counts add up to the
 // requests that arrived.
 struct FinishReasons {
-  static constexpr std::array<std::string_view, 6> kNames = {"stop",      "length",     "dropped",
-                                                             "timed_out", "unfinished", "rejected"};
-  std::array<std::int64_t, 6> requests{};
+  static constexpr std::array<std::string_view, 7> kNames = {"stop",      "length",     "dropped",
+                                                             "timed_out", "unfinished", "rejected",
+                                                             "lost"};
+  std::array<std::int64_t, 7> requests{};
 };
 
 // Look-ups of prompts in the prefix cache, by first admissions; a resumed request is counted apart.
@@ -269,15 +270,32 @@ struct ScalingReport {
   std::vector<Step> steps;
 };
 
+// Replicas that failed and came back.
+struct FailureReport {
+  bool on = false;
+  std::int64_t failures = 0;
+  double availability = 1;  // share of the replicas' time that they were up
+  double down_s = 0;        // the rest of it
+  std::int64_t lost = 0;    // requests that ended so; with retries, whose last attempt did
+  std::int64_t lost_attempts = 0;
+  std::int64_t tokens_lost = 0;  // output tokens of lost attempts, which clients had
+  // Replicas up from a time on.
+  struct Step {
+    double at_s = 0;
+    std::int64_t up = 0;
+  };
+  std::vector<Step> steps;
+};
+
 // Clients that try again: attempts are what servers see, requests what clients asked for.
 struct RetryReport {
   bool on = false;
   std::int64_t requests = 0, attempts = 0;  // that have arrived
   double amplification = 1;                 // attempts / requests
   std::int64_t retried = 0;                 // requests with more than one attempt
-  std::int64_t given_up = 0;                // whose last attempt was turned away or timed out
+  std::int64_t given_up = 0;                // whose last attempt failed
   std::int64_t over_budget = 0;             // of them for want of a budget
-  std::int64_t tokens_lost = 0;             // output tokens of attempts that timed out
+  std::int64_t tokens_lost = 0;             // output tokens of attempts that failed
 };
 
 // What is known of how far step times are off. Calibrated: constants were fitted to such servers;
@@ -344,11 +362,11 @@ struct Report {
   std::uint64_t scenario_id = 0;
   std::uint64_t fingerprint = 0;
 
-  // arrived = completed + queued + running + dropped + timed_out + rejected.
+  // arrived = completed + queued + running + dropped + timed_out + rejected + failures.lost.
   std::int64_t arrived = 0, completed = 0, queued = 0, running = 0, dropped = 0, timed_out = 0,
                rejected = 0;
   // They will never be complete.
-  std::int64_t Lost() const { return dropped + timed_out + rejected; }
+  std::int64_t Lost() const { return dropped + timed_out + rejected + failures.lost; }
   std::int64_t length_capped = 0;  // of the completed
   FinishReasons finish_reasons;
   std::int64_t preemptions = 0;
@@ -388,6 +406,7 @@ struct Report {
   KvTransferReport kv_transfer;
   std::vector<ReplicaReport> replicas;  // empty where there is one
   ScalingReport scaling;
+  FailureReport failures;
   RetryReport retries;
   Saturation saturation;
   BindingConstraint binding;

@@ -449,6 +449,18 @@ struct ScalingSpec {
   bool On() const { return policy != "none"; }
 };
 
+// Replicas that fail (serving/cluster/failures.h): by schedule, after exponential lifetimes of mean
+// `mtbf_s`, or both. The default restart is that of a container on a node that has the image: 62 s
+// for weights of 51.75 GiB and 91 s for vLLM's start, as in ScalingSpec.
+struct FailureSpec {
+  NumberTable schedule;  // [at_s, replica]
+  std::optional<double> mtbf_s;
+  double restart_s = 153;
+  double detect_s = 0;  // until the router knows
+
+  bool On() const { return mtbf_s || !schedule.empty(); }
+};
+
 struct ClusterSpec {
   std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
   std::string router = "round_robin";
@@ -458,6 +470,7 @@ struct ClusterSpec {
   ParamMap decode_router_params;
   DisaggregationSpec disaggregation;
   ScalingSpec scaling;
+  FailureSpec failures;
 
   // The only pool: of a scenario for one pool alone (Scenario::UsePool), or of one that has no
   // more.

@@ -87,6 +87,7 @@ class Reader {
   // When an incomplete one leaves.
   TimeNs LeavesAt(std::uint32_t i) const {
     if (NeverQueued(i)) return requests_.arrival[i];
+    if (results_.state[i] == RequestState::kLost) return results_.lost_at[i];
     if (results_.state[i] == RequestState::kTimedOut && !requests_.timeout.empty()) {
       return requests_.arrival[i] + requests_.timeout[i];
     }

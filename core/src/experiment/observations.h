@@ -26,7 +26,7 @@ struct Observations {
   // Likewise: 1 counts as beyond any limit; of attainment, who is beyond one.
   std::vector<std::vector<std::uint8_t>> unserved;
   std::vector<std::uint8_t> good;      // within every limit that is its own
-  std::vector<std::uint8_t> lost;      // dropped, rejected or timed out
+  std::vector<std::uint8_t> lost;      // dropped, rejected, timed out or lost
   std::vector<std::uint8_t> of_class;  // index into the workload's; empty: it has none
   // Of complete ones in order of time: when, how many tokens, and whether good.
   struct Completion {

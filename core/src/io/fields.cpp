@@ -317,6 +317,34 @@ void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
   });
 }
 
+void Describe(FieldVisitor& v, FailureSpec& s, const FailureSpec& base) {
+  Fields<FailureSpec> f(v, s, base);
+  f.Add({.name = "schedule",
+         .max = 1e8,
+         .help = "[at_s, replica]: the replica, counted from 0, fails at that time",
+         .columns = "at_s, replica"},
+        &FailureSpec::schedule);
+  f.Add({.name = "mtbf_s",
+         .unit = "s",
+         .min = 1,
+         .max = 1e10,
+         .help = "mean time between failures of a replica, from its start on; times are "
+                 "exponential; default: none by chance"},
+        &FailureSpec::mtbf_s);
+  f.Add({.name = "restart_s",
+         .unit = "s",
+         .min = 0,
+         .max = 1e6,
+         .help = "from a failure until the replica serves again, with empty caches"},
+        &FailureSpec::restart_s);
+  f.Add({.name = "detect_s",
+         .unit = "s",
+         .min = 0,
+         .max = 1e6,
+         .help = "from a failure until the router knows; requests sent in between are lost"},
+        &FailureSpec::detect_s);
+}
+
 void Describe(FieldVisitor& v, SloSpec& s, const SloSpec& base) {
   Fields<SloSpec> f(v, s, base);
   f.Enum({.name = "metric",
@@ -421,6 +449,8 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
     });
     inner.Object({.name = "scaling", .idle = !s.cluster.scaling.On()},
                  [&](FieldVisitor& w) { Describe(w, s.cluster.scaling, base.cluster.scaling); });
+    inner.Object({.name = "failures", .nullable = true, .idle = !s.cluster.failures.On()},
+                 [&](FieldVisitor& w) { Describe(w, s.cluster.failures, base.cluster.failures); });
   });
   v.Object({.name = "latency"},
            [&](FieldVisitor& inner) { Describe(inner, s.latency, base.latency); });

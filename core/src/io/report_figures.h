@@ -62,7 +62,7 @@ void VisitCounted(const std::optional<Counted>& counted, Put& put) {
              "offered. Of all runs together."},
             c.seconds);
         put("completed", {"", "In these seconds."}, c.completed);
-        put("lost", {"", "Dropped, rejected or timed out, of those that arrived in these seconds."},
+        put("lost", {"", "Dropped, rejected, timed out or lost, of those that arrived in these seconds."},
             c.lost);
         put("output_tokens", {"tokens", "Of the completed."}, c.output_tokens);
       });
@@ -370,14 +370,30 @@ void VisitScaling(const ScalingReport& s, Put& put) {
 }
 
 template <class Put>
+void VisitFailures(const FailureReport& f, Put& put) {
+  using Step = FailureReport::Step;
+  put.ObjectIf(f.on, "failures", {"", "Replicas that fail; absent where they do not."}, [&] {
+    put("failures", {"", ""}, f.failures);
+    put("availability", {"share", "Of the replicas' time: up."}, f.availability);
+    put("down_s", {"s", "The rest of it."}, f.down_s);
+    put("lost", {"", "Requests whose last attempt was lost with a replica."}, f.lost);
+    put("lost_attempts", {"", ""}, f.lost_attempts);
+    put("tokens_lost", {"tokens", "Output tokens that lost attempts had."}, f.tokens_lost);
+    put.List("at_s", {"s", "Replicas up from a time on."}, f.steps,
+             [](const Step& step) { return step.at_s; });
+    put.List("up", {"", ""}, f.steps, [](const Step& step) { return step.up; });
+  });
+}
+
+template <class Put>
 void VisitRetries(const RetryReport& r, Put& put) {
   put.ObjectIf(r.on, "retries", {"", "Clients that try again; absent where they do not."}, [&] {
     put("attempts", {"", "Attempts that have arrived."}, r.attempts);
     put("amplification", {"", "Attempts by request that has arrived."}, r.amplification);
     put("retried", {"", "Requests with more than one attempt."}, r.retried);
-    put("given_up", {"", "Requests whose last attempt was turned away or timed out."}, r.given_up);
+    put("given_up", {"", "Requests whose last attempt failed."}, r.given_up);
     put("over_budget", {"", "Of them for want of a budget."}, r.over_budget);
-    put("tokens_lost", {"tokens", "Output tokens of attempts that timed out."}, r.tokens_lost);
+    put("tokens_lost", {"tokens", "Output tokens of attempts that failed."}, r.tokens_lost);
   });
 }
 
@@ -395,6 +411,7 @@ void VisitFigures(const Report& r, Scope scope, Put& put) {
   VisitPools(r, scope, put);
   if (scope.run) VisitReplicas(r, put);
   if (scope.run) VisitScaling(r.scaling, put);
+  if (scope.run) VisitFailures(r.failures, put);
   if (scope.run) VisitRetries(r.retries, put);
 }
 

@@ -60,4 +60,22 @@ void CheckScaling(const ClusterSpec& cluster, Issues& issues) {
   if (scaling.policy == "schedule") CheckSchedule(scaling.schedule, issues);
 }
 
+void CheckFailures(const Scenario& scenario, Issues& issues) {
+  const NumberTable& rows = scenario.cluster.failures.schedule;
+  const std::int64_t replicas = scenario.cluster.Replicas();
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const double replica = rows[row][1];
+    if (replica == std::floor(replica) && replica < static_cast<double>(replicas)) continue;
+    issues.push_back({Format("/cluster/failures/schedule/{}", row),
+                      Format("found replica {}, allowed whole numbers from 0 to {}",
+                             NumberText(replica), replicas - 1)});
+  }
+  if (scenario.cluster.failures.detect_s > 0 &&
+      scenario.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
+    issues.push_back({"/cluster/failures/detect_s",
+                      "found %, allowed 0 in a closed loop: a client whose request is refused would "
+                      "ask again at once"});
+  }
+}
+
 }  // namespace servecast

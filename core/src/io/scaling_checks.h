@@ -9,5 +9,7 @@ namespace servecast {
 // REQUIRES: cluster.scaling.On(). In a file of its own, which the page's first module leaves out:
 // that one asks for the whole module before it runs such a scenario.
 void CheckScaling(const ClusterSpec& cluster, Issues& issues);
+// Likewise. REQUIRES: cluster.failures.On().
+void CheckFailures(const Scenario& scenario, Issues& issues);
 
 }  // namespace servecast

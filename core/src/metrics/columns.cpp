@@ -46,10 +46,10 @@ const std::vector<Column>& Columns() {
        "how often it was preempted: lost its KV blocks and was computed again"},
       {"state", "", "request",
        "0 pending (not arrived), 1 queued, 2 running, 3 completed, 4 dropped, 5 timed out, 6 "
-       "rejected; words in files"},
+       "rejected, 7 lost with a replica; words in files"},
       {"finish_reason", "", "request",
        "why it ended: 0 stop, 1 length (cut at the longest sequence), 2 dropped, 3 timed_out, 4 "
-       "unfinished, 5 rejected; words in files"},
+       "unfinished, 5 rejected, 6 lost; words in files"},
       {"series_time_s", "s", "series", "start of the interval"},
       {"series_running", "requests", "series", "mean number of requests in the running batch"},
       {"series_waiting", "requests", "series", "mean number of requests in the queue"},

@@ -53,6 +53,8 @@ std::size_t RunView::FinishReasonOf(std::size_t r) const {
       return 3;
     case RequestState::kRejected:
       return 5;
+    case RequestState::kLost:
+      return 6;
     default:
       return 4;
   }

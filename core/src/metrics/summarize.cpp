@@ -68,6 +68,7 @@ class Summary {
 
   void Count() {
     Report& r = report_;
+    r.failures = run_.failures;
     for (std::size_t i = 0; i < Size(); ++i) {
       if (!Arrived(i)) continue;
       ++r.arrived;
@@ -76,6 +77,7 @@ class Summary {
       r.dropped += run_.results.state[i] == RequestState::kDropped ? 1 : 0;
       r.timed_out += run_.results.state[i] == RequestState::kTimedOut ? 1 : 0;
       r.rejected += run_.results.state[i] == RequestState::kRejected ? 1 : 0;
+      r.failures.lost += run_.results.state[i] == RequestState::kLost ? 1 : 0;
       if (run_.results.state[i] == RequestState::kCompleted) {
         r.prompt_tokens += run_.requests.prompt_tokens[i];
       }

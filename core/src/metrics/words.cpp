@@ -124,7 +124,8 @@ std::string Target(const SloSpec& slo) {
 
 std::string LostOtherwise(const Report& report) {
   return std::string(report.timed_out > 0 ? ", timed out" : "") +
-         (report.rejected > 0 ? ", rejected" : "");
+         (report.rejected > 0 ? ", rejected" : "") +
+         (report.failures.lost > 0 ? ", lost with a replica" : "");
 }
 
 std::string Count(std::int64_t n, const char* one) {

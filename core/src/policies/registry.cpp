@@ -163,7 +163,8 @@ bool NeedsWholeEngine(const Scenario& s) {
 }  // namespace
 
 bool HasCluster(const Scenario& s) {
-  return s.cluster.Replicas() > 1 || s.cluster.scaling.On() || FindRouter(s.cluster.router).holds;
+  return s.cluster.Replicas() > 1 || s.cluster.scaling.On() || s.cluster.failures.On() ||
+         FindRouter(s.cluster.router).holds;
 }
 
 Issues MissingFiles(const Scenario& s) {

@@ -70,7 +70,7 @@ class Clients {
   // It timed out, which the engine learns at `heard`, between steps: in a closed loop its client
   // goes on from there.
   void GaveUp(RequestId request, TimeNs heard);
-  // It was turned away at that time.
+  // It was turned away, or lost with a replica, at that time.
   void TurnedAway(RequestId request, TimeNs time) {
     if (InLoop()) Failed(request, time);
   }

@@ -36,6 +36,11 @@ class Engine {
   virtual void Arrive(RequestId, TimeNs) {}
   virtual void FreeHandedOver(RequestId, TimeNs) {}
 
+  // The replica ends at that time: what was sent to it is in its queue, output tokens so far are in
+  // RequestResults, and it is not called any more but for its figures. Requires: ReplicaInput's
+  // dies_at.
+  virtual void Die(TimeNs) {}
+
   // Its running list and KV blocks at `time`; with a step under way, as they were when that was
   // formed. Requires: it has run up to `time`, or has nothing to do. Of waiting requests it knows
   // fewer than the router has sent.
@@ -45,6 +50,7 @@ class Engine {
   virtual std::int64_t completed() const = 0;
   virtual std::int64_t timed_out() const = 0;
   virtual std::int64_t rejected() const { return 0; }
+  virtual std::int64_t lost() const { return 0; }  // with replicas that failed
   virtual std::int64_t length_capped() const = 0;
   virtual std::int64_t kv_blocks_used() const = 0;
   virtual const PrefixCacheReport& prefix_cache() = 0;
@@ -60,6 +66,8 @@ class Engine {
   virtual std::vector<ReplicaReport> PerReplica(TimeNs) const { return {}; }
   // Of replicas that come and go, up to `end`; else off.
   virtual ScalingReport ScalingTo(TimeNs) const { return {}; }
+  // Of replicas that fail, up to `end`, but for requests; else off.
+  virtual FailureReport FailuresTo(TimeNs) const { return {}; }
   // Output tokens so far of a running request; for the others see RequestResults::generated.
   virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
 };

@@ -55,6 +55,13 @@ class Inbox {
 
   // By the router, in order of times: it comes to the replica's queue then. Requires: routed.
   void Send(RequestId request, TimeNs time) { sent_.push_back({time, request}); }
+  // For another replica in the place of one that failed.
+  void Reset() {
+    sent_.clear();
+    next_ = 0;
+    timeouts_.clear();
+    until_ = kNever;
+  }
   // Sent, and not yet taken.
   std::int64_t unread() const { return static_cast<std::int64_t>(sent_.size() - next_); }
 

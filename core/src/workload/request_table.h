@@ -17,6 +17,7 @@ enum class RequestState : std::uint8_t {
   kDropped,   // can never be served: prompt beyond what the engine takes
   kTimedOut,  // its client gave up
   kRejected,  // turned away as it came to the queue, which was full
+  kLost,      // its replica failed, or was down when the request was sent to it
 };
 
 // It will never be complete.
@@ -159,6 +160,7 @@ struct RequestResults {
   std::vector<Setbacks> setbacks;    // optional: empty while no request had any
   std::vector<HandOver> hand_overs;  // optional: empty where no replica only prefills
   std::vector<TimeNs> late;          // optional: by how much its client sees its tokens later
+  std::vector<TimeNs> lost_at;       // where replicas may fail, of those in kLost; else -1
 
   bool HandedOver(std::size_t request) const {
     return !hand_overs.empty() && hand_overs[request].prefilled >= 0;
@@ -188,6 +190,7 @@ struct RequestResults {
     interference.assign(size, 0);
     setbacks.clear();
     late.clear();
+    lost_at.clear();
   }
 };
 

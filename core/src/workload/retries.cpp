@@ -42,8 +42,8 @@ void Pick(std::vector<T>& column, const std::vector<std::size_t>& last) {
 }
 
 void PickAll(RequestResults& r, const std::vector<std::size_t>& last) {
-  for (auto* column :
-       {&r.enqueue, &r.first_scheduled, &r.first_token, &r.completion, &r.interference, &r.late}) {
+  for (auto* column : {&r.enqueue, &r.first_scheduled, &r.first_token, &r.completion,
+                       &r.interference, &r.late, &r.lost_at}) {
     Pick(*column, last);
   }
   for (auto* column : {&r.generated, &r.preemptions, &r.cached_tokens, &r.replica}) {
@@ -79,7 +79,8 @@ Attempts AttemptsOf(const RequestTable& table, const RequestResults& results, Ti
     next = table.NextAttempt(next);
   }
   const RequestState state = results.state[a.last];
-  a.failed = state == RequestState::kTimedOut || state == RequestState::kRejected;
+  a.failed = state == RequestState::kTimedOut || state == RequestState::kRejected ||
+             state == RequestState::kLost;
   a.over_budget = a.failed && next != kNoRequest && not_sent(static_cast<std::size_t>(next));
   a.waits = a.failed && next != kNoRequest && !a.over_budget;
   return a;

@@ -29,14 +29,23 @@ Cluster::Cluster(const Input& input)
       roles_(HaveRoles(pools_)),
       by_vidur_(!roles_ && any().engine.compat == Compat::kVidur && !input.router->ignores_load),
       coupled_(roles_ || !any().requests.think.empty() || input.clients.InLoop()),
-      independent_(!coupled_ && input.scaling == nullptr && input.router->ignores_load),
-      lags_(!coupled_ && input.scaling == nullptr && !input.router->reads_engines && !by_vidur_),
+      independent_(!coupled_ && input.scaling == nullptr && input.failures == nullptr &&
+                   input.router->ignores_load),
+      lags_(!coupled_ && input.scaling == nullptr && input.failures == nullptr &&
+            !input.router->reads_engines && !by_vidur_),
       active_(static_cast<std::int32_t>(nodes_.size())),
       epp_(input.epp),
       link_(LinkOf(input.disaggregation)) {
   const auto open = [&](PoolRole role) {
     return Open(role, *input.router, input.router_params, input.seed);
   };
+  if (input.failures != nullptr) {
+    const auto replicas = static_cast<std::int32_t>(nodes_.size());
+    failures_.emplace(*input.failures, input.seed, replicas, horizon_);
+    placed_.resize(nodes_.size());
+    any().results.lost_at.assign(any().requests.arrival.size(), -1);
+    for (std::int32_t i = 0; i < replicas; ++i) Replace(i, failures_->DiesAt(i), 0, 0);
+  }
   if (!roles_) {
     open(PoolRole::kMixed);
     if (input.scaling != nullptr) {
@@ -78,7 +87,8 @@ bool Cluster::Advance(std::int64_t max_steps) {
     const bool comes = event < horizon_;
     if (comes && (independent_ || active_.empty() || active_.TopKey() >= event)) {
       Process(event);
-      if (membership_ != nullptr) ++steps;  // scrapes without end are no reason to stay here
+      // Scrapes or failures without end are no reason to stay here.
+      if (membership_ != nullptr || failures_) ++steps;
     } else if (!active_.empty()) {
       const std::int32_t index = active_.TopId();
       active_.Remove(index);
@@ -100,6 +110,7 @@ TimeNs Cluster::NextEvent() {
   for (Gateway& gateway : gateways_) {
     next = std::min({next, gateway.NextLook(by), gateway.NextOfHeld()});
   }
+  if (ReplicasMayFail()) next = std::min(next, failures_->Next());
   return MembersMayChange() ? std::min(next, membership_->Next()) : next;
 }
 
@@ -115,6 +126,7 @@ TimeNs Cluster::LimitOf(std::int32_t index, TimeNs event) const {
 void Cluster::Process(TimeNs time) {
   if (roles_ && link_.Next() == time) return PassLink(time);
   if (MembersMayChange() && membership_->Next() == time) return PassMembership(time);
+  if (failures_ && failures_->Next() == time) return PassFailure(time);
   changed_ = time;
   for (Gateway& gateway : gateways_) {
     if (ProcessAt(gateway, time)) return;
@@ -175,6 +187,13 @@ void Cluster::Place(const Gateway& gateway, RequestId request, std::int32_t plac
   const std::int32_t index = gateway.ReplicaAt(place);
   if (membership_ != nullptr) membership_->Placed(index);
   any().results.replica[static_cast<std::size_t>(request)] = index;
+  if (failures_) {
+    if (!failures_->Up(index)) {
+      ++refused_;
+      return Lose(index, request, time);
+    }
+    placed_[static_cast<std::size_t>(index)].push_back(request);
+  }
   NodeAt(index).inbox.Send(request, time);
   Activate(index, time);
 }
@@ -283,10 +302,76 @@ void Cluster::PassMembership(TimeNs time) {
       membership_->Started(index, time);
     }
   }
+  PlaceHeld(time);
+}
+
+// Before all replicas, as long as there is room.
+void Cluster::PlaceHeld(TimeNs time) {
+  Gateway& gateway = gateways_.front();
   for (auto next = gateway.ChooseForHeld(time); next.place != Router::kHold;
        next = gateway.ChooseForHeld(time)) {
     Place(gateway, next.request, next.place, time);
   }
+}
+
+// Up to the horizon; without one while there is work.
+bool Cluster::ReplicasMayFail() const {
+  return failures_ && (horizon_ < kClockEnd || clients_.NextEnqueue() < kNever ||
+                       !active_.empty() || gateways_.front().held() > 0);
+}
+
+void Cluster::PassFailure(TimeNs time) {
+  const Failures::Event event = failures_->Take();
+  const std::int32_t place = NodeAt(event.replica).place;
+  if (event.kind == Failures::Kind::kFails) return Fail(event.replica, time);
+  const bool up = event.kind == Failures::Kind::kComesUp;
+  gateways_.front().SetAvailable(place, up);
+  if (up) PlaceHeld(time);
+}
+
+// All that is on the replica ends with it: what its clients still wait for is lost.
+void Cluster::Fail(std::int32_t index, TimeNs time) {
+  if (active_.Has(index)) active_.Remove(index);
+  RequestResults& results = any().results;
+  std::vector<RequestId>& placed = placed_[static_cast<std::size_t>(index)];
+  const auto over = [&](RequestId request) {
+    const RequestState state = results.state[static_cast<std::size_t>(request)];
+    return state == RequestState::kCompleted || IsLost(state);
+  };
+  placed.erase(std::remove_if(placed.begin(), placed.end(), over), placed.end());
+  std::sort(placed.begin(), placed.end());
+  std::int64_t timed_out = 0;
+  if (!placed.empty()) NodeAt(index).replica->Die(time);
+  for (const RequestId request : placed) {
+    NodeAt(index).recorder.Left(time);
+    const auto r = static_cast<std::size_t>(request);
+    const std::vector<TimeNs>& timeout = any().requests.timeout;
+    if (timeout.empty() || timeout[r] > time - any().requests.arrival[r]) {
+      Lose(index, request, time);
+      continue;
+    }
+    ++timed_out;
+    results.state[r] = RequestState::kTimedOut;
+    gateways_.front().Left({time, NodeAt(index).place, request});
+    clients_.GaveUp(request, time);
+  }
+  const auto lost = static_cast<std::int64_t>(placed.size()) - timed_out;
+  placed.clear();
+  Replace(index, failures_->DiesAt(index), timed_out, lost);
+  gateways_.front().Replaced(NodeAt(index).place, NodeAt(index).replica.get());
+}
+
+// The connection to the replica is closed or refused.
+void Cluster::Lose(std::int32_t index, RequestId request, TimeNs time) {
+  RequestResults& results = any().results;
+  results.state[static_cast<std::size_t>(request)] = RequestState::kLost;
+  results.lost_at[static_cast<std::size_t>(request)] = time;
+  gateways_.front().Left({time, NodeAt(index).place, request});
+  clients_.TurnedAway(request, time);
+}
+
+FailureReport Cluster::FailuresTo(TimeNs end) const {
+  return failures_ ? failures_->ReportTo(end) : FailureReport{};
 }
 
 ScalingReport Cluster::ScalingTo(TimeNs end) const {

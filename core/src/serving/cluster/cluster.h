@@ -9,17 +9,19 @@
 // look at the engines, a transfer. Replicas are coupled where what one does may matter to another
 // at once, because answers bring requests (sessions, closed loops) or a request needs several of
 // them: then none runs beyond the others' clocks either. At one moment transfers end first, then
-// gateways look at engines, clients give up there, and held requests find room (for decoding before
+// replicas fail or come back, by number, then gateways look at engines, clients give up there, and held requests find room (for decoding before
 // others), then requests arrive, then they are handed over, by id, then steps are formed, by
 // replica.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/indexed_heap.h"
 #include "metrics/recorder.h"
+#include "serving/cluster/failures.h"
 #include "serving/cluster/fleet.h"
 #include "serving/cluster/gateway.h"
 #include "serving/cluster/kv_link.h"
@@ -45,7 +47,9 @@ class Cluster final : public Fleet {
     // Replicas come and go; then one pool, of whole requests, whose `replicas` are there first.
     const ScalingSpec* scaling = nullptr;  // nullptr: they are fixed
     TimeNs cold_start = 0;
-    const EppSpec* epp = nullptr;  // of the router "epp"
+    // Replicas fail; then all serve requests whole, and their number is fixed.
+    const FailureSpec* failures = nullptr;  // nullptr: they do not
+    const EppSpec* epp = nullptr;           // of the router "epp"
   };
   explicit Cluster(const Input& input);
 
@@ -53,9 +57,11 @@ class Cluster final : public Fleet {
 
   std::int64_t queued() const override;
   std::int64_t timed_out() const override;
+  std::int64_t lost() const override { return Fleet::lost() + refused_; }
   // Of all replicas and of the gateways, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
   ScalingReport ScalingTo(TimeNs end) const override;
+  FailureReport FailuresTo(TimeNs end) const override;
 
  private:
   struct Prefilled {
@@ -81,6 +87,11 @@ class Cluster final : public Fleet {
   void PassLink(TimeNs time);
   bool MembersMayChange() const;
   void PassMembership(TimeNs time);
+  bool ReplicasMayFail() const;
+  void PassFailure(TimeNs time);
+  void Fail(std::int32_t index, TimeNs time);
+  void Lose(std::int32_t index, RequestId request, TimeNs time);
+  void PlaceHeld(TimeNs time);
   void Free(RequestId request, TimeNs time);
   void Activate(std::int32_t index, TimeNs time);
 
@@ -98,6 +109,9 @@ class Cluster final : public Fleet {
   // a request does.
   bool lags_;
   std::unique_ptr<Membership> membership_;  // null: fixed
+  std::optional<Failures> failures_;        // none: no replica fails
+  std::vector<std::vector<RequestId>> placed_;  // with them: by replica, on its present life
+  std::int64_t refused_ = 0;  // requests that were sent to a replica that was down
   TimeNs changed_ = 0;                      // the last event that was not the membership's
   IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
 

@@ -6,6 +6,80 @@
 #include "serving/replica/scheduler_setup.h"
 
 namespace servecast {
+namespace {
+
+void Add(const PrefixCacheReport& one, PrefixCacheReport& sum) {
+  sum.query_tokens += one.query_tokens;
+  sum.hit_tokens += one.hit_tokens;
+  sum.query_blocks += one.query_blocks;
+  sum.hit_blocks += one.hit_blocks;
+  sum.resumed_hit_tokens += one.resumed_hit_tokens;
+  sum.evicted_blocks += one.evicted_blocks;
+}
+
+void Add(const SchedulerCounts& one, SchedulerCounts& sum) {
+  sum.prefill_tokens += one.prefill_tokens;
+  sum.padding_tokens += one.padding_tokens;
+  sum.gc_passes += one.gc_passes;
+  sum.lost_victims += one.lost_victims;
+  sum.verified_steps += one.verified_steps;
+  sum.draft_tokens += one.draft_tokens;
+  sum.accepted_tokens += one.accepted_tokens;
+  sum.used_draft_tokens += one.used_draft_tokens;
+  sum.stage_busy_ns += one.stage_busy_ns;
+}
+
+void Add(const KvOffloadReport& one, KvOffloadReport& sum) {
+  sum.on |= one.on;
+  for (std::size_t i = 0; i < kKvTiers; ++i) {
+    sum.tiers[i].blocks += one.tiers[i].blocks;
+    sum.tiers[i].hit_tokens += one.tiers[i].hit_tokens;
+    sum.tiers[i].hit_blocks += one.tiers[i].hit_blocks;
+    sum.tiers[i].loaded_blocks += one.tiers[i].loaded_blocks;
+  }
+  sum.offloaded_blocks += one.offloaded_blocks;
+  sum.thrashed_blocks += one.thrashed_blocks;
+  sum.transfer_ns += one.transfer_ns;
+}
+
+}  // namespace
+
+class Fleet::Replaced final : public Engine {
+ public:
+  void Take(Engine& one, std::int64_t timed_out, std::int64_t lost) {
+    now_ = std::max(now_, one.now());
+    completed_ += one.completed();
+    timed_out_ += one.timed_out() + timed_out;
+    lost_ += lost;
+    length_capped_ += one.length_capped();
+    Add(one.prefix_cache(), prefix_cache_);
+    Add(one.counts(), counts_);
+    KvOffloadReport offload = one.kv_offload();
+    for (KvTierReport& tier : offload.tiers) tier.blocks = 0;  // its successor has as many
+    Add(offload, kv_offload_);
+  }
+
+  bool Advance(std::int64_t) override { return true; }
+  TimeNs now() const override { return now_; }
+  std::int64_t running() const override { return 0; }
+  std::int64_t queued() const override { return 0; }
+  std::int64_t completed() const override { return completed_; }
+  std::int64_t timed_out() const override { return timed_out_; }
+  std::int64_t lost() const override { return lost_; }
+  std::int64_t length_capped() const override { return length_capped_; }
+  std::int64_t kv_blocks_used() const override { return 0; }
+  const PrefixCacheReport& prefix_cache() override { return prefix_cache_; }
+  SchedulerCounts counts() const override { return counts_; }
+  KvOffloadReport kv_offload() const override { return kv_offload_; }
+  void WriteProgress(std::vector<std::int32_t>&) const override {}
+
+ private:
+  TimeNs now_ = 0;
+  std::int64_t completed_ = 0, timed_out_ = 0, lost_ = 0, length_capped_ = 0;
+  PrefixCacheReport prefix_cache_;
+  SchedulerCounts counts_;
+  KvOffloadReport kv_offload_;
+};
 
 Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients)
     : pools_(std::move(pools)), clients_of_all_(clients) {
@@ -29,29 +103,35 @@ std::int32_t Fleet::AddNode(std::size_t pool) {
                                   .role = each.role,
                                   .place = static_cast<std::int32_t>(place)}));
   Node& node = *nodes_.back();
-  node.replica = MakeReplica({.engine = each.engine,
-                              .scheduler = each.scheduler,
-                              .setup = each.setup,
-                              .pool_blocks = each.pool_blocks,
-                              .max_model_len = each.max_model_len,
-                              .requests = each.requests,
-                              .inbox = node.inbox,
-                              .latency = each.latency,
-                              .results = each.results,
-                              .recorder = node.recorder,
-                              .scratch = each.scratch,
-                              .horizon = each.horizon,
-                              .observer = each.observer,
-                              .kv_tiers = each.kv_tiers,
-                              .number = number,
-                              .one_of_many = true,
-                              .stages = each.stages,
-                              .role = each.role,
-                              .first_token_from_decode = each.first_token_from_decode,
-                              .seed = each.seed,
-                              .windows = each.windows,
-                              .kv_plan = each.kv_plan});
+  node.replica = MakeFor(node, number, kNever);
   return static_cast<std::int32_t>(number);
+}
+
+std::unique_ptr<Engine> Fleet::MakeFor(Node& node, std::int64_t number, TimeNs dies_at) const {
+  const ReplicaInput& each = pools_[node.pool].each;
+  return MakeReplica({.engine = each.engine,
+                      .scheduler = each.scheduler,
+                      .setup = each.setup,
+                      .pool_blocks = each.pool_blocks,
+                      .max_model_len = each.max_model_len,
+                      .requests = each.requests,
+                      .inbox = node.inbox,
+                      .latency = each.latency,
+                      .results = each.results,
+                      .recorder = node.recorder,
+                      .scratch = each.scratch,
+                      .horizon = each.horizon,
+                      .observer = each.observer,
+                      .kv_tiers = each.kv_tiers,
+                      .number = number,
+                      .one_of_many = true,
+                      .stages = each.stages,
+                      .role = each.role,
+                      .first_token_from_decode = each.first_token_from_decode,
+                      .seed = each.seed,
+                      .windows = each.windows,
+                      .kv_plan = each.kv_plan,
+                      .dies_at = dies_at});
 }
 
 Gateway::Member Fleet::MemberAt(std::size_t index) const {
@@ -62,6 +142,22 @@ Gateway::Member Fleet::MemberAt(std::size_t index) const {
           .blocks = each.pool_blocks - 1,
           .caches_prefixes = each.setup.limits.caches_prefixes,
           .seats = each.engine.max_num_seqs};
+}
+
+void Fleet::Replace(std::int32_t index, TimeNs dies_at, std::int64_t timed_out,
+                    std::int64_t lost) {
+  Node& node = NodeAt(index);
+  if (replaced_ == nullptr) replaced_ = std::make_unique<Replaced>();
+  static_cast<Replaced&>(*replaced_).Take(*node.replica, timed_out, lost);
+  node.inbox.Reset();
+  node.replica = MakeFor(node, index, dies_at);
+}
+
+std::vector<Engine*> Fleet::All() const {
+  std::vector<Engine*> all;
+  for (const auto& node : nodes_) all.push_back(node->replica.get());
+  if (replaced_ != nullptr) all.push_back(replaced_.get());
+  return all;
 }
 
 std::vector<Gateway::Member> Fleet::Members(PoolRole role) const {
@@ -82,20 +178,20 @@ bool Fleet::Close() {
 
 TimeNs Fleet::now() const {
   TimeNs latest = 0;
-  for (const auto& node : nodes_) latest = std::max(latest, node->replica->now());
+  for (const Engine* one : All()) latest = std::max(latest, one->now());
   return latest;
 }
 
 std::int64_t Fleet::Sum(std::int64_t (Engine::*figure)() const) const {
   std::int64_t sum = 0;
-  for (const auto& node : nodes_) sum += ((*node->replica).*figure)();
+  for (const Engine* one : All()) sum += (one->*figure)();
   return sum;
 }
 
 std::vector<std::string_view> Fleet::departures() const {
   std::vector<std::string_view> all;
-  for (const auto& node : nodes_) {
-    for (const std::string_view one : node->replica->departures()) {
+  for (const Engine* each : All()) {
+    for (const std::string_view one : each->departures()) {
       if (std::find(all.begin(), all.end(), one) == all.end()) all.push_back(one);
     }
   }
@@ -104,50 +200,19 @@ std::vector<std::string_view> Fleet::departures() const {
 
 const PrefixCacheReport& Fleet::prefix_cache() {
   prefix_cache_ = {};
-  for (const auto& node : nodes_) {
-    const PrefixCacheReport& one = node->replica->prefix_cache();
-    prefix_cache_.query_tokens += one.query_tokens;
-    prefix_cache_.hit_tokens += one.hit_tokens;
-    prefix_cache_.query_blocks += one.query_blocks;
-    prefix_cache_.hit_blocks += one.hit_blocks;
-    prefix_cache_.resumed_hit_tokens += one.resumed_hit_tokens;
-    prefix_cache_.evicted_blocks += one.evicted_blocks;
-  }
+  for (Engine* one : All()) Add(one->prefix_cache(), prefix_cache_);
   return prefix_cache_;
 }
 
 SchedulerCounts Fleet::counts() const {
   SchedulerCounts sum;
-  for (const auto& node : nodes_) {
-    const SchedulerCounts one = node->replica->counts();
-    sum.prefill_tokens += one.prefill_tokens;
-    sum.padding_tokens += one.padding_tokens;
-    sum.gc_passes += one.gc_passes;
-    sum.lost_victims += one.lost_victims;
-    sum.verified_steps += one.verified_steps;
-    sum.draft_tokens += one.draft_tokens;
-    sum.accepted_tokens += one.accepted_tokens;
-    sum.used_draft_tokens += one.used_draft_tokens;
-    sum.stage_busy_ns += one.stage_busy_ns;
-  }
+  for (const Engine* one : All()) Add(one->counts(), sum);
   return sum;
 }
 
 KvOffloadReport Fleet::kv_offload() const {
   KvOffloadReport sum;
-  for (const auto& node : nodes_) {
-    const KvOffloadReport one = node->replica->kv_offload();
-    sum.on |= one.on;
-    for (std::size_t i = 0; i < kKvTiers; ++i) {
-      sum.tiers[i].blocks += one.tiers[i].blocks;
-      sum.tiers[i].hit_tokens += one.tiers[i].hit_tokens;
-      sum.tiers[i].hit_blocks += one.tiers[i].hit_blocks;
-      sum.tiers[i].loaded_blocks += one.tiers[i].loaded_blocks;
-    }
-    sum.offloaded_blocks += one.offloaded_blocks;
-    sum.thrashed_blocks += one.thrashed_blocks;
-    sum.transfer_ns += one.transfer_ns;
-  }
+  for (const Engine* one : All()) Add(one->kv_offload(), sum);
   return sum;
 }
 
@@ -164,6 +229,7 @@ std::vector<ReplicaReport> Fleet::PerReplica(TimeNs end) const {
     if (results.state[r] == RequestState::kTimedOut) {
       over = std::min(over, requests.arrival[r] + requests.timeout[r]);
     }
+    if (results.state[r] == RequestState::kLost) over = results.lost_at[r];
     ++reports[i].requests;
     TimeNs from = results.enqueue[r];
     if (results.HandedOver(r)) {

@@ -28,6 +28,7 @@ class Fleet : public Engine {
   std::int64_t queued() const override { return Sum(&Engine::queued); }
   std::int64_t completed() const override { return Sum(&Engine::completed); }
   std::int64_t timed_out() const override { return Sum(&Engine::timed_out); }
+  std::int64_t lost() const override { return Sum(&Engine::lost); }
   std::int64_t length_capped() const override { return Sum(&Engine::length_capped); }
   std::int64_t kv_blocks_used() const override { return Sum(&Engine::kv_blocks_used); }
   std::vector<std::string_view> departures() const override;  // each once
@@ -61,6 +62,9 @@ class Fleet : public Engine {
   // One more replica of the pool; its number.
   std::int32_t AddNode(std::size_t pool);
   Gateway::Member MemberAt(std::size_t index) const;
+  // A new replica in the place of this one, with empty caches, which ends at `dies_at`. What the
+  // old one did stays in the figures, and `timed_out` and `lost` requests that ended with it.
+  void Replace(std::int32_t index, TimeNs dies_at, std::int64_t timed_out, std::int64_t lost);
   // For a gateway before those of a role, by place.
   std::vector<Gateway::Member> Members(PoolRole role) const;
   // From now on replicas note in their inboxes when first tokens come.
@@ -74,7 +78,15 @@ class Fleet : public Engine {
   std::vector<std::unique_ptr<Node>> nodes_;
 
  private:
+  // Figures of replicas that were replaced, together.
+  class Replaced;
+
+  std::unique_ptr<Engine> MakeFor(Node& node, std::int64_t number, TimeNs dies_at) const;
+  // Of all replicas there ever were.
+  std::vector<Engine*> All() const;
+
   Clients& clients_of_all_;
+  std::unique_ptr<Engine> replaced_;  // null: none was
 
   std::int64_t Sum(std::int64_t (Engine::*figure)() const) const;
 

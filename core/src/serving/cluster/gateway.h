@@ -92,6 +92,11 @@ class Gateway {
   }
   void SetAvailable(std::int32_t place, bool available) { loads_.SetAvailable(place, available); }
 
+  // Another replica has taken a member's place.
+  void Replaced(std::int32_t place, const Engine* replica) {
+    in_.members[static_cast<std::size_t>(place)].replica = replica;
+  }
+
   // A request goes to a member, by this gateway or another.
   void Placed(std::int32_t place) {
     if (!ignores_load()) loads_.Change(place, 1);

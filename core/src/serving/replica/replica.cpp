@@ -76,6 +76,7 @@ Replica::Replica(const ReplicaInput& input)
       steps_(depth_),
       caps_(MakeQueueCaps(input.engine, input.requests)) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
+  last_start_ = std::min(in_.horizon, in_.dies_at);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
   for (std::size_t i = 0; i < depth_; ++i) steps_[i].place = i;
   scheduler_ =
@@ -126,6 +127,8 @@ bool Replica::Advance(std::int64_t max_steps) {
       if (next >= in_.horizon || now_ >= in_.horizon) return Close();
     } else if (next > limit && FormsBetween()) {
       return false;  // one may be sent that comes before
+    } else if (next > in_.dies_at) {
+      return false;  // the step is lost
     }
     PassTo(next);
     while (in_flight_ > 0 && Oldest().end <= now_) Apply();
@@ -437,6 +440,17 @@ void Replica::LoseTokenAt(TimeNs end, bool decoded) {
   if (in_flight_ == depth_) Apply();
 }
 
+// Whether it dies before the next step of the run ends: that one is formed like any other, so that
+// what a failure meets is in one place.
+bool Replica::IsLastOf(const DecodeRun& run) const {
+  BatchShape shape = run.decodes->shape();
+  if (!run.prices_blocks) shape.decode_kv_blocks = 0;
+  shape.preemption_ema = (1 - preemption_weight_) * load_.preemption_ema;
+  if (shape.preemption_ema < kNegligible) shape.preemption_ema = 0;
+  shape.lora = run.lora;
+  return StartTime() + in_.latency.Price(shape).duration > in_.dies_at;
+}
+
 // Steps of the present decodes, up to one that could be another; 0: the next one could.
 std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
   DecodeSums& decodes = *run.decodes;
@@ -450,7 +464,7 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
   BlockedBy blocked = run.blocked;
   std::int64_t ran = 0, kv_unused = run.kv_unused, spare = run.spare;
   load_.running = running();
-  while (ran < most && now_ < stop && StartTime() < in_.horizon) {
+  while (ran < most && now_ < stop && StartTime() < last_start_) {
     if (next_enqueue <= now_) {
       in_.inbox.TakeUpBefore(now_);
       if ((in_.inbox.NextEnqueue() <= now_ || early_ > 0) && !run.closed) break;
@@ -460,6 +474,7 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
       if (stop <= now_) break;
       if (blocked == BlockedBy::kNothing && scheduler_->waiting() > 0) blocked = run.comers_blocked;
     }
+    if (in_.dies_at < kNever && IsLastOf(run)) break;
     const std::int64_t blocks = takes_blocks ? decodes.due() : 0;
     const std::int64_t taken = blocks + decodes.windows_due();
     if (taken + spare > kv_.free() && !scheduler_->MakeRoomInRun(spare)) break;
@@ -543,6 +558,13 @@ void Replica::SendForKv(RequestId request, std::int64_t blocks) {
   ++expected_;
   in_.results.hand_overs[static_cast<std::size_t>(request)].reserved = now_;
   in_.inbox.Report({Inbox::HandOverEvent::Kind::kReserved, request, now_, blocks});
+}
+
+void Replica::Die(TimeNs time) {
+  now_ = std::max(now_, time);
+  DeliverUpTo(time);
+  WriteProgress(in_.results.generated);
+  in_.recorder.Waiting(time, 0);
 }
 
 void Replica::Arrive(RequestId request, TimeNs time) {

@@ -73,6 +73,7 @@ struct ReplicaInput {
   KvWindows windows = {};  // not together with KV tiers, another scheduler or another role
   // Of layers in several groups, with vLLM's scheduler alone; nullptr: one table a request.
   const KvPlan* kv_plan = nullptr;
+  TimeNs dies_at = kNever;  // no step that ends after it has an effect; before the horizon
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
@@ -96,6 +97,7 @@ class Replica final : public Engine {
 
   void Arrive(RequestId request, TimeNs time) override;
   void FreeHandedOver(RequestId request, TimeNs time) override;
+  void Die(TimeNs time) override;
   TimeNs Wakes() override { return Idle() ? kNever : NextEvent(); }
 
   TimeNs now() const override { return now_; }
@@ -229,6 +231,7 @@ class Replica final : public Engine {
   void DeliverUpTo(TimeNs last);
   bool GiveUp();
   std::int64_t RunDecodes(const DecodeRun& run, std::int64_t max_steps);
+  bool IsLastOf(const DecodeRun& run) const;
   inline void RunStep(const DecodeRun& run, std::int64_t before, const StepLevels& levels,
                       const StepPrice& price, BlockedBy blocked);
   Formed Form();
@@ -243,7 +246,7 @@ class Replica final : public Engine {
 
   Step& Oldest() { return steps_[first_step_]; }
   const Step& Oldest() const { return steps_[first_step_]; }
-  bool CanForm() const { return in_flight_ < depth_ && StartTime() < in_.horizon; }
+  bool CanForm() const { return in_flight_ < depth_ && StartTime() < last_start_; }
   // Whether what comes before the oldest step ends may have another one formed.
   bool FormsBetween() const { return scheduler_->habits().forms_between && CanForm(); }
 
@@ -261,6 +264,7 @@ class Replica final : public Engine {
   double preemption_weight_;
   bool prices_transfers_, delay_by_cache_;
 
+  TimeNs last_start_;  // no step starts at or after it
   TimeNs now_ = 0;
   TimeNs device_free_ = 0;     // end of the newest step; with stages, on the first of them
   TimeNs recorded_until_ = 0;  // the end of the last step that ended

@@ -1,0 +1,119 @@
+#include "serving/cluster/failures.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/math.h"
+#include "base/random.h"
+
+namespace servecast {
+namespace {
+
+// Times beyond the clock's end are that.
+TimeNs NsOfSeconds(double seconds) {
+  return static_cast<TimeNs>(
+      std::nearbyint(std::min(seconds * 1e9, static_cast<double>(kClockEnd))));
+}
+
+TimeNs After(TimeNs from, TimeNs by) {
+  return static_cast<TimeNs>(std::min(WideInt{from} + by, WideInt{kClockEnd}));
+}
+
+}  // namespace
+
+Failures::Failures(const FailureSpec& spec, std::int64_t seed, std::int64_t replicas,
+                   TimeNs horizon)
+    : spec_(&spec),
+      seed_(seed),
+      horizon_(std::min(horizon, kClockEnd)),
+      restart_(NsOfSeconds(spec.restart_s)),
+      detect_(NsOfSeconds(spec.detect_s)),
+      replicas_(static_cast<std::size_t>(replicas)) {
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(replicas); ++i) Plan(i, EndOfLife(i, 0));
+}
+
+// Of the life that begins at `from`.
+TimeNs Failures::EndOfLife(std::int32_t replica, TimeNs from) {
+  std::int64_t& lives = replicas_[static_cast<std::size_t>(replica)].lives;
+  TimeNs end = kNever;
+  if (spec_->mtbf_s) {
+    const double u = Uniform(seed_, Stream::kFailure, replica, lives++);
+    end = After(from, std::max<TimeNs>(1, NsOfSeconds(-Log(u) * *spec_->mtbf_s)));
+  }
+  for (const std::vector<double>& row : spec_->schedule) {
+    const TimeNs at = NsOfSeconds(row[0]);
+    if (static_cast<std::int32_t>(row[1]) == replica && at >= from) end = std::min(end, at);
+  }
+  return end < horizon_ ? end : kNever;
+}
+
+// The replica's next outage begins then.
+void Failures::Plan(std::int32_t replica, TimeNs down) {
+  Replica& r = replicas_[static_cast<std::size_t>(replica)];
+  r.phase = Phase::kUp;
+  r.down = down;
+  if (down == kNever) return;
+  r.up = After(down, restart_);
+  r.next_down = EndOfLife(replica, r.up);
+}
+
+TimeNs Failures::NextOf(const Replica& r) const {
+  if (r.phase == Phase::kUp) return r.down;
+  return r.phase == Phase::kUnseen ? std::min(After(r.down, detect_), r.up) : r.up;
+}
+
+TimeNs Failures::Next() const {
+  TimeNs next = kNever;
+  for (const Replica& r : replicas_) next = std::min(next, NextOf(r));
+  return next;
+}
+
+Failures::Event Failures::Take() {
+  std::size_t first = 0;
+  for (std::size_t i = 1; i < replicas_.size(); ++i) {
+    if (NextOf(replicas_[i]) < NextOf(replicas_[first])) first = i;
+  }
+  Replica& r = replicas_[first];
+  const auto replica = static_cast<std::int32_t>(first);
+  if (r.phase == Phase::kUp) {
+    r.phase = Phase::kUnseen;
+    outages_.push_back({r.down, r.up});
+    return {Kind::kFails, replica};
+  }
+  if (r.phase == Phase::kUnseen && After(r.down, detect_) < r.up) {
+    r.phase = Phase::kSeen;
+    return {Kind::kDetected, replica};
+  }
+  Plan(replica, r.next_down);
+  return {Kind::kComesUp, replica};
+}
+
+// What is taken by a time depends on how the run is sliced, what fails by then does not.
+FailureReport Failures::ReportTo(TimeNs end) const {
+  Failures all = *this;
+  while (all.Next() <= end) all.Take();
+  FailureReport report;
+  report.on = true;
+  TimeNs down = 0;
+  std::map<TimeNs, std::int64_t> changes;
+  changes[0] = static_cast<std::int64_t>(replicas_.size());
+  for (const Outage& outage : all.outages_) {
+    if (outage.down > end) continue;
+    ++report.failures;
+    down += std::min(outage.up, end) - outage.down;
+    --changes[outage.down];
+    if (outage.up <= end) ++changes[outage.up];
+  }
+  report.down_s = static_cast<double>(down) / 1e9;
+  const double time = static_cast<double>(end) * static_cast<double>(replicas_.size());
+  if (time > 0) report.availability = 1 - static_cast<double>(down) / time;
+  std::int64_t up = 0;
+  for (const auto& [time_of, by] : changes) {
+    up += by;
+    report.steps.push_back({static_cast<double>(time_of) / 1e9, up});
+  }
+  return report;
+}
+
+}  // namespace servecast
