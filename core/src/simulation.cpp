@@ -293,10 +293,9 @@ double Simulation::Progress() const {
   const State& s = *state_;
   if (s.finished) return 1;
   const auto total = static_cast<double>(std::max<std::size_t>(s.requests.requests(), 1));
-  double progress =
-      static_cast<double>(s.replica->completed() + s.replica->timed_out() + s.replica->rejected() +
-                          s.replica->lost()) /
-      total;
+  double progress = static_cast<double>(s.replica->completed() + s.replica->timed_out() +
+                                        s.replica->rejected() + s.replica->lost()) /
+                    total;
   if (s.horizon != kNever) {
     progress =
         std::max(progress, static_cast<double>(s.replica->now()) / static_cast<double>(s.horizon));

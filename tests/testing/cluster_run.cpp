@@ -11,8 +11,8 @@
 namespace servecast::testing {
 
 ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
-                      const RouterChoice& router, std::int64_t slice,
-                      const ClusterScaling* scaling, const FailureSpec* failures) {
+                      const RouterChoice& router, std::int64_t slice, const ClusterScaling* scaling,
+                      const FailureSpec* failures) {
   const EngineCase engine_case = EngineCaseOf(random_case);
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   ClusterRun run;

@@ -82,10 +82,11 @@ struct Certainty {
 //   goodput_per_s       = attainment * (completed + lost) / seconds
 struct Counted {
   std::int64_t runs = 0;
-  std::int64_t requests = 0;       // that distributions and attainment are of
-  double seconds = 0;              // that rates are of, of all runs together
-  std::int64_t completed = 0;      // in these seconds
-  std::int64_t lost = 0;           // dropped, rejected, timed out or lost with a replica: that arrived in them
+  std::int64_t requests = 0;   // that distributions and attainment are of
+  double seconds = 0;          // that rates are of, of all runs together
+  std::int64_t completed = 0;  // in these seconds
+  std::int64_t lost =
+      0;  // dropped, rejected, timed out or lost with a replica: that arrived in them
   std::int64_t output_tokens = 0;  // of the completed
 };
 
@@ -135,12 +136,11 @@ struct MemoryReport {
 };
 
 // Why requests ended: complete, cut at the longest sequence that the engine serves, refused, given
-// up by the client, turned away by a full queue, or lost with a replica; or not ended yet. The counts add up to the
-// requests that arrived.
+// up by the client, turned away by a full queue, or lost with a replica; or not ended yet. The
+// counts add up to the requests that arrived.
 struct FinishReasons {
-  static constexpr std::array<std::string_view, 7> kNames = {"stop",      "length",     "dropped",
-                                                             "timed_out", "unfinished", "rejected",
-                                                             "lost"};
+  static constexpr std::array<std::string_view, 7> kNames = {
+      "stop", "length", "dropped", "timed_out", "unfinished", "rejected", "lost"};
   std::array<std::int64_t, 7> requests{};
 };
 

@@ -62,7 +62,8 @@ void VisitCounted(const std::optional<Counted>& counted, Put& put) {
              "offered. Of all runs together."},
             c.seconds);
         put("completed", {"", "In these seconds."}, c.completed);
-        put("lost", {"", "Dropped, rejected, timed out or lost, of those that arrived in these seconds."},
+        put("lost",
+            {"", "Dropped, rejected, timed out or lost, of those that arrived in these seconds."},
             c.lost);
         put("output_tokens", {"tokens", "Of the completed."}, c.output_tokens);
       });

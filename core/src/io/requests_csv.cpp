@@ -7,9 +7,8 @@
 namespace servecast {
 
 // In the order of RequestState.
-constexpr const char* kStateNames[] = {"pending", "queued",    "running", "completed",
-                                       "dropped", "timed_out", "rejected",
-                                       "lost"};
+constexpr const char* kStateNames[] = {"pending", "queued",    "running",  "completed",
+                                       "dropped", "timed_out", "rejected", "lost"};
 
 namespace {
 

@@ -72,9 +72,10 @@ void CheckFailures(const Scenario& scenario, Issues& issues) {
   }
   if (scenario.cluster.failures.detect_s > 0 &&
       scenario.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
-    issues.push_back({"/cluster/failures/detect_s",
-                      "found %, allowed 0 in a closed loop: a client whose request is refused would "
-                      "ask again at once"});
+    issues.push_back(
+        {"/cluster/failures/detect_s",
+         "found %, allowed 0 in a closed loop: a client whose request is refused would "
+         "ask again at once"});
   }
 }
 

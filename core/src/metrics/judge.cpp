@@ -315,10 +315,10 @@ void Judge(const Scenario& scenario, Report& r) {
     r.verdict.state = VerdictState::kMisses;
     r.verdict.sentence = Format("Serves nothing: every request {}.",
                                 r.failures.lost > 0 ? "was lost with a replica, or timed out"
-                                : r.rejected > 0   ? "was dropped, rejected or timed out"
-                                : r.timed_out == 0 ? "was dropped"
-                                : r.dropped == 0   ? "timed out"
-                                                   : "was dropped or timed out");
+                                : r.rejected > 0    ? "was dropped, rejected or timed out"
+                                : r.timed_out == 0  ? "was dropped"
+                                : r.dropped == 0    ? "timed out"
+                                                    : "was dropped or timed out");
   } else if (r.saturation.state == SaturationState::kOverloaded) {
     r.verdict.state = VerdictState::kOverloaded;
     r.verdict.sentence = "Overloaded: requests arrive faster than they are served";

@@ -38,7 +38,8 @@ std::string Limits(const SloSpec& slo);
 // "TTFT p99 <= 200 ms of chat", "99 % of requests of chat within TTFT 200 ms and TPOT 20 ms".
 std::string Target(const SloSpec& slo);
 
-// How else than by being dropped requests were lost: ", timed out", ", rejected", ", lost with a replica".
+// How else than by being dropped requests were lost: ", timed out", ", rejected", ", lost with a
+// replica".
 std::string LostOtherwise(const Report& report);
 
 // "1 request", "2,000 requests".

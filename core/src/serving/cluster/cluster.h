@@ -9,9 +9,9 @@
 // look at the engines, a transfer. Replicas are coupled where what one does may matter to another
 // at once, because answers bring requests (sessions, closed loops) or a request needs several of
 // them: then none runs beyond the others' clocks either. At one moment transfers end first, then
-// replicas fail or come back, by number, then gateways look at engines, clients give up there, and held requests find room (for decoding before
-// others), then requests arrive, then they are handed over, by id, then steps are formed, by
-// replica.
+// replicas fail or come back, by number, then gateways look at engines, clients give up there, and
+// held requests find room (for decoding before others), then requests arrive, then they are handed
+// over, by id, then steps are formed, by replica.
 #pragma once
 
 #include <cstdint>
@@ -108,11 +108,11 @@ class Cluster final : public Fleet {
   // All that is asked of replicas is what left: then one that only decodes stays behind until
   // a request does.
   bool lags_;
-  std::unique_ptr<Membership> membership_;  // null: fixed
-  std::optional<Failures> failures_;        // none: no replica fails
+  std::unique_ptr<Membership> membership_;      // null: fixed
+  std::optional<Failures> failures_;            // none: no replica fails
   std::vector<std::vector<RequestId>> placed_;  // with them: by replica, on its present life
   std::int64_t refused_ = 0;  // requests that were sent to a replica that was down
-  TimeNs changed_ = 0;                      // the last event that was not the membership's
+  TimeNs changed_ = 0;        // the last event that was not the membership's
   IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
 
   const EppSpec* epp_;                // Input's

@@ -144,8 +144,7 @@ Gateway::Member Fleet::MemberAt(std::size_t index) const {
           .seats = each.engine.max_num_seqs};
 }
 
-void Fleet::Replace(std::int32_t index, TimeNs dies_at, std::int64_t timed_out,
-                    std::int64_t lost) {
+void Fleet::Replace(std::int32_t index, TimeNs dies_at, std::int64_t timed_out, std::int64_t lost) {
   Node& node = NodeAt(index);
   if (replaced_ == nullptr) replaced_ = std::make_unique<Replaced>();
   static_cast<Replaced&>(*replaced_).Take(*node.replica, timed_out, lost);
