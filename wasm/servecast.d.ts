@@ -1096,7 +1096,7 @@ export interface Counted {
   readonly seconds: number;
   /** In these seconds. */
   readonly completed: number;
-  /** Dropped, rejected or timed out, of those that arrived in these seconds. */
+  /** Dropped, rejected, timed out or lost, of those that arrived in these seconds. */
   readonly lost: number;
   /** Of the completed. */
   readonly output_tokens: number;
@@ -1495,6 +1495,7 @@ export interface RunFigures {
     readonly timed_out: number;
     readonly unfinished: number;
     readonly rejected: number;
+    readonly lost: number;
   };
   readonly itl_ms: Distribution;
   /** From the end of a request's step to the start of its next, over all such pairs. */
@@ -1570,6 +1571,22 @@ export interface RunFigures {
     readonly up: readonly number[];
     readonly draining: readonly number[];
   };
+  /** Replicas that fail; absent where they do not. */
+  readonly failures?: {
+    readonly failures: number;
+    /** Of the replicas' time: up. */
+    readonly availability: number;
+    /** The rest of it. */
+    readonly down_s: number;
+    /** Requests whose last attempt was lost with a replica. */
+    readonly lost: number;
+    readonly lost_attempts: number;
+    /** Output tokens that lost attempts had. */
+    readonly tokens_lost: number;
+    /** Replicas up from a time on. */
+    readonly at_s: readonly number[];
+    readonly up: readonly number[];
+  };
   /** Clients that try again; absent where they do not. */
   readonly retries?: {
     /** Attempts that have arrived. */
@@ -1578,11 +1595,11 @@ export interface RunFigures {
     readonly amplification: number;
     /** Requests with more than one attempt. */
     readonly retried: number;
-    /** Requests whose last attempt was turned away or timed out. */
+    /** Requests whose last attempt failed. */
     readonly given_up: number;
     /** Of them for want of a budget. */
     readonly over_budget: number;
-    /** Output tokens of attempts that timed out. */
+    /** Output tokens of attempts that failed. */
     readonly tokens_lost: number;
   };
   readonly sanity: readonly SanityCheck[];
