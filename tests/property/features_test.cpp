@@ -37,6 +37,7 @@ const std::multimap<Feature, Overrides>& Asking() {
       {kLoadRouters, {"cluster.router.policy=power_of_two"}},
       {kTimeouts, {R"(workload.classes=[{"name":"a","share":1,"timeout_s":5}])"}},
       {kRetries, {"workload.retries.max=2"}},
+      {kFailures, {R"(cluster.failures={"mtbf_s":1000})"}},
       {kRetriedCaps, {"workload.retries.max=2", "engine.max_num_queued_reqs=20"}},
       {kClosedLoop, {R"(workload.arrivals={"process":"closed_loop","concurrency":4})"}},
       {kOrders, {"scheduler.order=sjf"}},
