@@ -16,6 +16,7 @@
 #include "serving/replica/batch_scheduler.h"
 #include "serving/replica/draft_latency.h"
 #include "serving/replica/queue_caps.h"
+#include "serving/replica/replica.h"
 #include "serving/replica/scheduler.h"
 #include "serving/replica/vllm_scheduler.h"
 #include "serving/scaling/scaler.h"
@@ -52,6 +53,8 @@ std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeTrtllmScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica&) { std::abort(); }
 
+bool Replica::IsLastOf(const DecodeRun&) const { return false; }
+void Replica::Die(TimeNs) {}
 void VllmScheduler::StartDrafts() {}
 void VllmScheduler::BeginDrafts(Call&) {}
 void VllmScheduler::DrawOutputs() {}

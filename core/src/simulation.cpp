@@ -148,17 +148,6 @@ struct Simulation::State {
     return scaling;
   }
 
-  // Of all attempts.
-  FailureReport FailuresTo(TimeNs end) const {
-    FailureReport failures = replica->FailuresTo(end);
-    for (std::size_t i = 0; failures.on && i < results.state.size(); ++i) {
-      if (results.state[i] != RequestState::kLost) continue;
-      ++failures.lost_attempts;
-      failures.tokens_lost += results.generated[i];
-    }
-    return failures;
-  }
-
   void SetLatency(SimulationHooks& hooks) {
     std::unique_ptr<LatencyModel> other = std::move(hooks.latency);
     if (deployment.pools.size() == 1) {
@@ -359,7 +348,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                  .replicas = detail == ReportDetail::kTotals ? std::vector<ReplicaReport>()
                                                              : s.replica->PerReplica(end),
                  .retries = s.folded ? s.folded->report : RetryReport{},
-                 .failures = s.FailuresTo(end),
+                 .failures = s.replica->FailuresTo(end),
                  .attempts = s.folded ? &s.folded->attempts : nullptr},
                 detail);
   report.departures = s.replica->departures();

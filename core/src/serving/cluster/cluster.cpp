@@ -371,7 +371,15 @@ void Cluster::Lose(std::int32_t index, RequestId request, TimeNs time) {
 }
 
 FailureReport Cluster::FailuresTo(TimeNs end) const {
-  return failures_ ? failures_->ReportTo(end) : FailureReport{};
+  if (!failures_) return {};
+  FailureReport report = failures_->ReportTo(end);
+  const RequestResults& results = any().results;
+  for (std::size_t r = 0; r < results.state.size(); ++r) {
+    if (results.state[r] != RequestState::kLost) continue;
+    ++report.lost_attempts;
+    report.tokens_lost += results.generated[r];
+  }
+  return report;
 }
 
 ScalingReport Cluster::ScalingTo(TimeNs end) const {

@@ -440,17 +440,6 @@ void Replica::LoseTokenAt(TimeNs end, bool decoded) {
   if (in_flight_ == depth_) Apply();
 }
 
-// Whether it dies before the next step of the run ends: that one is formed like any other, so that
-// what a failure meets is in one place.
-bool Replica::IsLastOf(const DecodeRun& run) const {
-  BatchShape shape = run.decodes->shape();
-  if (!run.prices_blocks) shape.decode_kv_blocks = 0;
-  shape.preemption_ema = (1 - preemption_weight_) * load_.preemption_ema;
-  if (shape.preemption_ema < kNegligible) shape.preemption_ema = 0;
-  shape.lora = run.lora;
-  return StartTime() + in_.latency.Price(shape).duration > in_.dies_at;
-}
-
 // Steps of the present decodes, up to one that could be another; 0: the next one could.
 std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
   DecodeSums& decodes = *run.decodes;
@@ -558,13 +547,6 @@ void Replica::SendForKv(RequestId request, std::int64_t blocks) {
   ++expected_;
   in_.results.hand_overs[static_cast<std::size_t>(request)].reserved = now_;
   in_.inbox.Report({Inbox::HandOverEvent::Kind::kReserved, request, now_, blocks});
-}
-
-void Replica::Die(TimeNs time) {
-  now_ = std::max(now_, time);
-  DeliverUpTo(time);
-  WriteProgress(in_.results.generated);
-  in_.recorder.Waiting(time, 0);
 }
 
 void Replica::Arrive(RequestId request, TimeNs time) {

@@ -1,0 +1,26 @@
+// A replica that fails. In a file of its own, which the page's first module leaves out.
+#include <algorithm>
+
+#include "serving/replica/replica.h"
+
+namespace servecast {
+
+// Whether it dies before the next step of the run ends: that one is formed like any other, so that
+// what a failure meets is in one place.
+bool Replica::IsLastOf(const DecodeRun& run) const {
+  BatchShape shape = run.decodes->shape();
+  if (!run.prices_blocks) shape.decode_kv_blocks = 0;
+  shape.preemption_ema = (1 - preemption_weight_) * load_.preemption_ema;
+  if (shape.preemption_ema < kNegligible) shape.preemption_ema = 0;
+  shape.lora = run.lora;
+  return StartTime() + in_.latency.Price(shape).duration > in_.dies_at;
+}
+
+void Replica::Die(TimeNs time) {
+  now_ = std::max(now_, time);
+  DeliverUpTo(time);
+  WriteProgress(in_.results.generated);
+  in_.recorder.Waiting(time, 0);
+}
+
+}  // namespace servecast
