@@ -348,7 +348,6 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                  .replicas = detail == ReportDetail::kTotals ? std::vector<ReplicaReport>()
                                                              : s.replica->PerReplica(end),
                  .retries = s.folded ? s.folded->report : RetryReport{},
-                 .failures = s.replica->FailuresTo(end),
                  .attempts = s.folded ? &s.folded->attempts : nullptr},
                 detail);
   report.departures = s.replica->departures();

@@ -66,8 +66,8 @@ inline Report RunToEnd(const std::string& document, Trace trace = {},
 
 // The first rule of conservation that a report breaks; "" when none.
 inline std::string BrokenConservation(const Report& r) {
-  if (r.arrived !=
-      r.completed + r.queued + r.running + r.dropped + r.timed_out + r.rejected + r.failures.lost) {
+  if (r.arrived != r.completed + r.queued + r.running + r.dropped + r.timed_out + r.rejected +
+                       r.scaling.failures.lost) {
     return "arrived is not the sum of the states";
   }
   if (r.length_capped > r.completed) return "more capped than completed";

@@ -298,7 +298,7 @@ void CompareCase(std::uint64_t seed, Seen& seen) {
     CompareLives(random_case, run, i, of_one, places, seen);
     if (::testing::Test::HasFatalFailure()) return;
   }
-  ASSERT_EQ(run.failures.failures, failures);
+  ASSERT_EQ(run.scaling.failures.failures, failures);
   CheckRetries(run, seen);
   ASSERT_EQ(run.lost,
             std::count(run.results.state.begin(), run.results.state.end(), RequestState::kLost));

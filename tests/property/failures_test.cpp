@@ -39,10 +39,10 @@ TEST(Failures, ThatNeverCome_ChangeNoBit) {
       const Report without = RunToEnd(Loaded({choice, retries}));
       Report with = RunToEnd(
           Loaded({choice, retries, R"(cluster.failures={"schedule":[[1e7,2]],"detect_s":3})"}));
-      EXPECT_EQ(with.failures.failures, 0);
-      EXPECT_EQ(with.failures.availability, 1);
+      EXPECT_EQ(with.scaling.failures.failures, 0);
+      EXPECT_EQ(with.scaling.failures.availability, 1);
       EXPECT_EQ(with.fingerprint != without.fingerprint, true);  // that of another scenario
-      with.failures = {};
+      with.scaling = {};
       with.fingerprint = without.fingerprint;
       with.scenario_id = without.scenario_id;
       with.resolved_scenario = without.resolved_scenario;
@@ -62,20 +62,20 @@ TEST(Failures, ThatNeverCome_ChangeNoBit) {
 TEST(Failures, Schedule_LosesWhatTheReplicaHas) {
   const Report r = RunToEnd(Loaded({kOneFails}));
   EXPECT_EQ(BrokenConservation(r), "");
-  EXPECT_EQ(r.failures.failures, 1);
-  EXPECT_DOUBLE_EQ(r.failures.down_s, 10);
-  EXPECT_NEAR(r.failures.availability, 1 - 10 / (3 * r.simulated_s), 1e-9);
-  EXPECT_GT(r.failures.lost, 0);
-  EXPECT_LT(r.failures.lost, 100);
-  EXPECT_EQ(r.failures.lost, r.failures.lost_attempts);
-  EXPECT_GT(r.failures.tokens_lost, 0);
-  EXPECT_EQ(r.failures.lost, Count(r, 7));
-  EXPECT_EQ(r.completed + r.failures.lost, r.arrived);
-  ASSERT_EQ(r.failures.steps.size(), 3u);
-  EXPECT_EQ(r.failures.steps[1].at_s, 20);
-  EXPECT_EQ(r.failures.steps[1].up, 2);
-  EXPECT_EQ(r.failures.steps[2].at_s, 30);
-  EXPECT_EQ(r.failures.steps[2].up, 3);
+  EXPECT_EQ(r.scaling.failures.failures, 1);
+  EXPECT_DOUBLE_EQ(r.scaling.failures.down_s, 10);
+  EXPECT_NEAR(r.scaling.failures.availability, 1 - 10 / (3 * r.simulated_s), 1e-9);
+  EXPECT_GT(r.scaling.failures.lost, 0);
+  EXPECT_LT(r.scaling.failures.lost, 100);
+  EXPECT_EQ(r.scaling.failures.lost, r.scaling.failures.lost_attempts);
+  EXPECT_GT(r.scaling.failures.tokens_lost, 0);
+  EXPECT_EQ(r.scaling.failures.lost, Count(r, 7));
+  EXPECT_EQ(r.completed + r.scaling.failures.lost, r.arrived);
+  ASSERT_EQ(r.scaling.steps.size(), 3u);
+  EXPECT_EQ(r.scaling.steps[1].at_s, 20);
+  EXPECT_EQ(r.scaling.steps[1].up, 2);
+  EXPECT_EQ(r.scaling.steps[2].at_s, 30);
+  EXPECT_EQ(r.scaling.steps[2].up, 3);
   const auto &arrival = r.ColumnOf("arrival_s"), &replica = r.ColumnOf("replica");
   std::int64_t after = 0;
   for (std::size_t i = 0; i < arrival.size(); ++i) {
@@ -91,29 +91,29 @@ TEST(Failures, DetectionDelay_LosesRequests) {
   const Report at_once = RunToEnd(Loaded({kOneFails}));
   const Report late =
       RunToEnd(Loaded({R"(cluster.failures={"schedule":[[20,1]],"restart_s":10,"detect_s":2})"}));
-  EXPECT_GT(late.failures.lost, at_once.failures.lost + 30);
+  EXPECT_GT(late.scaling.failures.lost, at_once.scaling.failures.lost + 30);
   const Report retried = RunToEnd(
       Loaded({kRetried, R"(cluster.failures={"schedule":[[20,1]],"restart_s":10,"detect_s":2})"}));
-  EXPECT_GE(retried.failures.lost_attempts, late.failures.lost);
-  EXPECT_LT(retried.failures.lost, late.failures.lost);
+  EXPECT_GE(retried.scaling.failures.lost_attempts, late.scaling.failures.lost);
+  EXPECT_LT(retried.scaling.failures.lost, late.scaling.failures.lost);
   EXPECT_EQ(BrokenConservation(late), "");
 }
 
 TEST(Failures, RetriesServeWhatWasLost) {
   const Report r = RunToEnd(Loaded({kOneFails, kRetried}));
   EXPECT_EQ(r.completed, r.arrived);
-  EXPECT_EQ(r.failures.lost, 0);
-  EXPECT_GT(r.failures.lost_attempts, 0);
-  EXPECT_EQ(r.retries.attempts, r.arrived + r.failures.lost_attempts);
-  EXPECT_EQ(r.retries.tokens_lost, r.failures.tokens_lost);
+  EXPECT_EQ(r.scaling.failures.lost, 0);
+  EXPECT_GT(r.scaling.failures.lost_attempts, 0);
+  EXPECT_EQ(r.retries.attempts, r.arrived + r.scaling.failures.lost_attempts);
+  EXPECT_EQ(r.retries.tokens_lost, r.scaling.failures.tokens_lost);
 }
 
 // All are down at once: requests wait at the gateway for the first to come back.
 TEST(Failures, NoneUp_HoldsRequests) {
   const Report r =
       RunToEnd(Loaded({R"(cluster.failures={"schedule":[[20,0],[20,1],[20,2]],"restart_s":10})"}));
-  EXPECT_EQ(r.completed + r.failures.lost, r.arrived);
-  EXPECT_LT(r.failures.lost, 200);
+  EXPECT_EQ(r.completed + r.scaling.failures.lost, r.arrived);
+  EXPECT_LT(r.scaling.failures.lost, 200);
   const auto &arrival = r.ColumnOf("arrival_s"), &ttft = r.ColumnOf("ttft_ms");
   for (std::size_t i = 0; i < arrival.size(); ++i) {
     if (arrival[i] > 20.001 && arrival[i] < 30) EXPECT_GT(arrival[i] + ttft[i] / 1e3, 30);
@@ -139,8 +139,8 @@ TEST(Failures, EveryAttemptEndsOnce_HoweverSliced) {
     overrides.insert(overrides.begin(), {chance, "workload.requests=500"});
     const std::string document = Loaded(overrides);
     const Report whole = RunToEnd(document);
-    EXPECT_GT(whole.failures.failures, 1);
-    EXPECT_GT(whole.failures.lost_attempts, 0);
+    EXPECT_GT(whole.scaling.failures.failures, 1);
+    EXPECT_GT(whole.scaling.failures.lost_attempts, 0);
     EXPECT_EQ(BrokenConservation(whole), "");
     EXPECT_TRUE(whole.finished);
     for (const std::int64_t slice : {1, 7}) {
@@ -148,7 +148,8 @@ TEST(Failures, EveryAttemptEndsOnce_HoweverSliced) {
                 ReportJson(RunToEnd(document, {}, slice), ReportParts::kWithSeries));
     }
     Simulation simulation = Good(Simulation::Create(Parsed(document), {}));
-    while (!simulation.Advance(500)) EXPECT_LE(simulation.Snapshot().failures.availability, 1);
+    while (!simulation.Advance(500))
+      EXPECT_LE(simulation.Snapshot().scaling.failures.availability, 1);
     EXPECT_EQ(ReportJson(whole, ReportParts::kWithSeries),
               ReportJson(simulation.Snapshot(), ReportParts::kWithSeries));
   }
@@ -165,8 +166,9 @@ TEST(Failures, ByChance_AvailabilityIsThatOfTheory) {
          "cluster.failures={\"mtbf_s\":300,\"restart_s\":" + std::to_string(restart) + "}"}));
     const double share = mtbf / (mtbf + restart);
     const double cycles = replicas * hours * 3600 / (mtbf + restart);
-    EXPECT_NEAR(r.failures.availability, share, 4 * share * (1 - share) / std::sqrt(cycles));
-    EXPECT_NEAR(static_cast<double>(r.failures.failures), cycles, 4 * std::sqrt(cycles));
+    EXPECT_NEAR(r.scaling.failures.availability, share,
+                4 * share * (1 - share) / std::sqrt(cycles));
+    EXPECT_NEAR(static_cast<double>(r.scaling.failures.failures), cycles, 4 * std::sqrt(cycles));
   }
 }
 

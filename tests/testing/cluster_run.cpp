@@ -73,7 +73,6 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
   for (const SeriesBin& bin : recorder.BinsUpTo(run.now, &width)) run.waiting_ns += bin.waiting;
   run.reports = cluster.PerReplica(run.now);
   run.scaling = cluster.ScalingTo(run.now);
-  run.failures = cluster.FailuresTo(run.now);
   run.lost = cluster.lost();
   run.steps.resize(run.reports.size());
   for (StepRecord& step : collector.steps) {

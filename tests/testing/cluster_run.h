@@ -21,7 +21,6 @@ struct ClusterRun {
   __int128 waiting_ns = 0;  // requests in queues, that of the gateway too
   TimeNs now = 0;
   ScalingReport scaling;
-  FailureReport failures;
   std::int64_t lost = 0;
 };
 

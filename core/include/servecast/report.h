@@ -250,6 +250,17 @@ struct ReplicaReport {
   std::optional<double> ttft_mean_ms;  // none: no request of it got its first token
 };
 
+// Replicas that failed and came back; those up over time are in ScalingReport.
+struct FailureReport {
+  bool on = false;
+  std::int64_t failures = 0;
+  double availability = 1;  // share of the replicas' time that they were up
+  double down_s = 0;        // the rest of it
+  std::int64_t lost = 0;    // requests that ended so; with retries, whose last attempt did
+  std::int64_t lost_attempts = 0;
+  std::int64_t tokens_lost = 0;  // output tokens of lost attempts, which clients had
+};
+
 // Replicas that came and went. GPU time counts from the begin of a cold start to the end of a
 // drain.
 struct ScalingReport {
@@ -267,24 +278,8 @@ struct ScalingReport {
     double at_s = 0;
     std::int64_t starting = 0, up = 0, draining = 0;
   };
-  std::vector<Step> steps;
-};
-
-// Replicas that failed and came back.
-struct FailureReport {
-  bool on = false;
-  std::int64_t failures = 0;
-  double availability = 1;  // share of the replicas' time that they were up
-  double down_s = 0;        // the rest of it
-  std::int64_t lost = 0;    // requests that ended so; with retries, whose last attempt did
-  std::int64_t lost_attempts = 0;
-  std::int64_t tokens_lost = 0;  // output tokens of lost attempts, which clients had
-  // Replicas up from a time on.
-  struct Step {
-    double at_s = 0;
-    std::int64_t up = 0;
-  };
-  std::vector<Step> steps;
+  std::vector<Step> steps;  // also where replicas fail
+  FailureReport failures;
 };
 
 // Clients that try again: attempts are what servers see, requests what clients asked for.
@@ -362,11 +357,12 @@ struct Report {
   std::uint64_t scenario_id = 0;
   std::uint64_t fingerprint = 0;
 
-  // arrived = completed + queued + running + dropped + timed_out + rejected + failures.lost.
+  // arrived = completed + queued + running + dropped + timed_out + rejected +
+  // scaling.failures.lost.
   std::int64_t arrived = 0, completed = 0, queued = 0, running = 0, dropped = 0, timed_out = 0,
                rejected = 0;
   // They will never be complete.
-  std::int64_t Lost() const { return dropped + timed_out + rejected + failures.lost; }
+  std::int64_t Lost() const { return dropped + timed_out + rejected + scaling.failures.lost; }
   std::int64_t length_capped = 0;  // of the completed
   FinishReasons finish_reasons;
   std::int64_t preemptions = 0;
@@ -406,7 +402,6 @@ struct Report {
   KvTransferReport kv_transfer;
   std::vector<ReplicaReport> replicas;  // empty where there is one
   ScalingReport scaling;
-  FailureReport failures;
   RetryReport retries;
   Saturation saturation;
   BindingConstraint binding;

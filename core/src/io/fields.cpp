@@ -321,27 +321,24 @@ void Describe(FieldVisitor& v, FailureSpec& s, const FailureSpec& base) {
   Fields<FailureSpec> f(v, s, base);
   f.Add({.name = "schedule",
          .max = 1e8,
-         .help = "[at_s, replica]: the replica, counted from 0, fails at that time",
+         .help = "[at_s, replica]: failures of replicas, counted from 0",
          .columns = "at_s, replica"},
         &FailureSpec::schedule);
   f.Add({.name = "mtbf_s",
          .unit = "s",
          .min = 1,
-         .max = 1e10,
-         .help = "mean time between failures of a replica, from its start on; times are "
-                 "exponential; default: none by chance"},
+         .max = 1e8,
+         .help = "mean time between failures of a replica; default: none by chance"},
         &FailureSpec::mtbf_s);
   f.Add({.name = "restart_s",
          .unit = "s",
-         .min = 0,
-         .max = 1e6,
-         .help = "from a failure until the replica serves again, with empty caches"},
+         .max = 1e8,
+         .help = "from a failure until the replica serves again"},
         &FailureSpec::restart_s);
   f.Add({.name = "detect_s",
          .unit = "s",
-         .min = 0,
-         .max = 1e6,
-         .help = "from a failure until the router knows; requests sent in between are lost"},
+         .max = 1e8,
+         .help = "from a failure until the router knows"},
         &FailureSpec::detect_s);
 }
 

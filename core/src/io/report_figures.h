@@ -371,8 +371,9 @@ void VisitScaling(const ScalingReport& s, Put& put) {
 }
 
 template <class Put>
-void VisitFailures(const FailureReport& f, Put& put) {
-  using Step = FailureReport::Step;
+void VisitFailures(const ScalingReport& s, Put& put) {
+  using Step = ScalingReport::Step;
+  const FailureReport& f = s.failures;
   put.ObjectIf(f.on, "failures", {"", "Replicas that fail; absent where they do not."}, [&] {
     put("failures", {"", ""}, f.failures);
     put("availability", {"share", "Of the replicas' time: up."}, f.availability);
@@ -380,9 +381,9 @@ void VisitFailures(const FailureReport& f, Put& put) {
     put("lost", {"", "Requests whose last attempt was lost with a replica."}, f.lost);
     put("lost_attempts", {"", ""}, f.lost_attempts);
     put("tokens_lost", {"tokens", "Output tokens that lost attempts had."}, f.tokens_lost);
-    put.List("at_s", {"s", "Replicas up from a time on."}, f.steps,
+    put.List("at_s", {"s", "Replicas up from a time on."}, s.steps,
              [](const Step& step) { return step.at_s; });
-    put.List("up", {"", ""}, f.steps, [](const Step& step) { return step.up; });
+    put.List("up", {"", ""}, s.steps, [](const Step& step) { return step.up; });
   });
 }
 
@@ -412,7 +413,7 @@ void VisitFigures(const Report& r, Scope scope, Put& put) {
   VisitPools(r, scope, put);
   if (scope.run) VisitReplicas(r, put);
   if (scope.run) VisitScaling(r.scaling, put);
-  if (scope.run) VisitFailures(r.failures, put);
+  if (scope.run) VisitFailures(r.scaling, put);
   if (scope.run) VisitRetries(r.retries, put);
 }
 

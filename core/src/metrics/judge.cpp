@@ -231,10 +231,9 @@ std::string Notes(const Scenario& scenario, const Report& r) {
                ShortNumber(static_cast<double>(r.rejected)), Count(r.arrived, "request"),
                r.rejected == 1 ? "was" : "were"));
   }
-  if (r.failures.lost > 0) {
-    add(Format("{} of {} {} lost: the replica failed, or was down.",
-               ShortNumber(static_cast<double>(r.failures.lost)), Count(r.arrived, "request"),
-               r.failures.lost == 1 ? "was" : "were"));
+  if (const std::int64_t lost = r.scaling.failures.lost; lost > 0) {
+    add(Format("{} of {} lost with a replica.", ShortNumber(static_cast<double>(lost)),
+               Count(r.arrived, "request")));
   }
   const std::int64_t never = r.workload_requests - r.arrived;
   if (r.finished && !scenario.measure.horizon_s && never > 0) {
@@ -314,11 +313,11 @@ void Judge(const Scenario& scenario, Report& r) {
   if (r.arrived == r.Lost()) {
     r.verdict.state = VerdictState::kMisses;
     r.verdict.sentence = Format("Serves nothing: every request {}.",
-                                r.failures.lost > 0 ? "was lost with a replica, or timed out"
-                                : r.rejected > 0    ? "was dropped, rejected or timed out"
-                                : r.timed_out == 0  ? "was dropped"
-                                : r.dropped == 0    ? "timed out"
-                                                    : "was dropped or timed out");
+                                r.scaling.failures.lost > 0 ? "was lost"
+                                : r.rejected > 0            ? "was dropped, rejected or timed out"
+                                : r.timed_out == 0          ? "was dropped"
+                                : r.dropped == 0            ? "timed out"
+                                                            : "was dropped or timed out");
   } else if (r.saturation.state == SaturationState::kOverloaded) {
     r.verdict.state = VerdictState::kOverloaded;
     r.verdict.sentence = "Overloaded: requests arrive faster than they are served";

@@ -68,7 +68,7 @@ class Summary {
 
   void Count() {
     Report& r = report_;
-    r.failures = run_.failures;
+    r.scaling = run_.scaling;
     for (std::size_t i = 0; i < Size(); ++i) {
       if (!Arrived(i)) continue;
       ++r.arrived;
@@ -77,7 +77,7 @@ class Summary {
       r.dropped += run_.results.state[i] == RequestState::kDropped ? 1 : 0;
       r.timed_out += run_.results.state[i] == RequestState::kTimedOut ? 1 : 0;
       r.rejected += run_.results.state[i] == RequestState::kRejected ? 1 : 0;
-      r.failures.lost += run_.results.state[i] == RequestState::kLost ? 1 : 0;
+      r.scaling.failures.lost += run_.results.state[i] == RequestState::kLost ? 1 : 0;
       if (run_.results.state[i] == RequestState::kCompleted) {
         r.prompt_tokens += run_.requests.prompt_tokens[i];
       }
@@ -303,7 +303,6 @@ class Summary {
 
   void PutScaling() {
     ScalingReport& scaling = report_.scaling;
-    scaling = run_.scaling;
     if (!scaling.on) return;
     const PoolSpec& pool = run_.scenario.cluster.pool();
     const auto gpus = static_cast<double>(pool.GpusOfReplica());

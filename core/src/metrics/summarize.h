@@ -44,7 +44,6 @@ struct RunView {
   ScalingReport scaling = {};  // but for GPUs and cost
   std::vector<ReplicaReport> replicas = {};
   RetryReport retries = {};
-  FailureReport failures = {};                          // but for requests
   const std::vector<std::int32_t>* attempts = nullptr;  // by request; nullptr: one each
 
   static constexpr std::size_t kNoClass = SIZE_MAX;

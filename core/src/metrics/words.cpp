@@ -125,7 +125,7 @@ std::string Target(const SloSpec& slo) {
 std::string LostOtherwise(const Report& report) {
   return std::string(report.timed_out > 0 ? ", timed out" : "") +
          (report.rejected > 0 ? ", rejected" : "") +
-         (report.failures.lost > 0 ? ", lost with a replica" : "");
+         (report.scaling.failures.lost > 0 ? ", lost with a replica" : "");
 }
 
 std::string Count(std::int64_t n, const char* one) {

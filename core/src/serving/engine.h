@@ -64,10 +64,9 @@ class Engine {
   virtual void WritePoolRecords(TimeNs, std::int64_t /*pool*/, Recorder&) const {}
   // Of each of several, up to `end`; one alone has no more to say than the run's report.
   virtual std::vector<ReplicaReport> PerReplica(TimeNs) const { return {}; }
-  // Of replicas that come and go, up to `end`; else off.
+  // Of replicas that come and go, or fail, up to `end` and without requests that were lost; else
+  // off.
   virtual ScalingReport ScalingTo(TimeNs) const { return {}; }
-  // Of replicas that fail, up to `end`, but for requests; else off.
-  virtual FailureReport FailuresTo(TimeNs) const { return {}; }
   // Output tokens so far of a running request; for the others see RequestResults::generated.
   virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
 };

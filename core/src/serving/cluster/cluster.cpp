@@ -370,20 +370,17 @@ void Cluster::Lose(std::int32_t index, RequestId request, TimeNs time) {
   clients_.TurnedAway(request, time);
 }
 
-FailureReport Cluster::FailuresTo(TimeNs end) const {
+ScalingReport Cluster::ScalingTo(TimeNs end) const {
+  if (membership_ != nullptr) return membership_->ReportTo(end);
   if (!failures_) return {};
-  FailureReport report = failures_->ReportTo(end);
+  ScalingReport report = failures_->ReportTo(end);
   const RequestResults& results = any().results;
   for (std::size_t r = 0; r < results.state.size(); ++r) {
     if (results.state[r] != RequestState::kLost) continue;
-    ++report.lost_attempts;
-    report.tokens_lost += results.generated[r];
+    ++report.failures.lost_attempts;
+    report.failures.tokens_lost += results.generated[r];
   }
   return report;
-}
-
-ScalingReport Cluster::ScalingTo(TimeNs end) const {
-  return membership_ == nullptr ? ScalingReport{} : membership_->ReportTo(end);
 }
 
 // The prefill side needs the request's blocks no more.

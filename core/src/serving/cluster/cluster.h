@@ -61,7 +61,6 @@ class Cluster final : public Fleet {
   // Of all replicas and of the gateways, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
   ScalingReport ScalingTo(TimeNs end) const override;
-  FailureReport FailuresTo(TimeNs end) const override;
 
  private:
   struct Prefilled {

@@ -90,10 +90,11 @@ Failures::Event Failures::Take() {
 }
 
 // What is taken by a time depends on how the run is sliced, what fails by then does not.
-FailureReport Failures::ReportTo(TimeNs end) const {
+ScalingReport Failures::ReportTo(TimeNs end) const {
   Failures all = *this;
   while (all.Next() <= end) all.Take();
-  FailureReport report;
+  ScalingReport whole;
+  FailureReport& report = whole.failures;
   report.on = true;
   TimeNs down = 0;
   std::map<TimeNs, std::int64_t> changes;
@@ -111,9 +112,9 @@ FailureReport Failures::ReportTo(TimeNs end) const {
   std::int64_t up = 0;
   for (const auto& [time_of, by] : changes) {
     up += by;
-    report.steps.push_back({static_cast<double>(time_of) / 1e9, up});
+    whole.steps.push_back({static_cast<double>(time_of) / 1e9, 0, up, 0});
   }
-  return report;
+  return whole;
 }
 
 }  // namespace servecast

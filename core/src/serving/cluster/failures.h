@@ -40,8 +40,9 @@ class Failures {
     return Up(replica) ? Of(replica).down : Of(replica).next_down;
   }
 
-  // Up to `end`, also what has not been taken, but for requests. O(failures log).
-  FailureReport ReportTo(TimeNs end) const;
+  // Its `failures` and `steps` up to `end`, also what has not been taken, but for requests.
+  // O(failures log).
+  ScalingReport ReportTo(TimeNs end) const;
 
  private:
   enum class Phase : std::uint8_t { kUp, kUnseen, kSeen };
