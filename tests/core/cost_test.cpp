@@ -80,7 +80,7 @@ TEST(ParameterCount, MixturesOfExperts_AreThePublishedCounts) {
   }
 }
 
-// The models of measured servers, by what their cards or safetensors say; OPT, StarCoder2 and
+// Models that menus list apart, by what their cards or safetensors say; OPT, GPT-2, StarCoder2 and
 // GPT-NeoX have positions and biases beside, to a thousandth or two.
 TEST(ParameterCount, MeasuredModels_AreThePublishedCounts) {
   const std::map<std::string, double> billions = {
@@ -141,6 +141,13 @@ TEST(ParameterCount, MeasuredModels_AreThePublishedCounts) {
       {"nemotron-3-nano-30b-a3b", 31.58},
       {"nemotron-3-super-120b-a12b", 120.7},
       {"llama-3.3-nemotron-super-49b", 49.87},
+      {"glm-5.1", 743.9},
+      {"kimi-k2.5", 1026.4},
+      {"minimax-m2.7", 228.7},
+      {"qwen3.6-27b", 26.9},
+      {"gpt2-xl", 1.556},
+      {"yi-34b", 34.39},
+      {"codellama-34b", 33.74},
   };
   const std::vector<std::string_view> ids = PresetIds("measured_models");
   EXPECT_EQ(ids.size(), billions.size());

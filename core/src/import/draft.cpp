@@ -147,7 +147,8 @@ constexpr double kMostMeasured = 1e12;
 
 bool Draft::Measure(std::string_view name, double value, std::string_view from) {
   if (!(value >= 0 && value <= kMostMeasured)) {
-    Ignore(Format("{} of {}", name, value >= -kMostMeasured && value < 0 ? ShortNumber(value) : "more than 1e12"),
+    Ignore(Format("{} of {}", name,
+                  value >= -kMostMeasured && value < 0 ? ShortNumber(value) : "more than 1e12"),
            Format("{}: no server measures that", from));
     return false;
   }

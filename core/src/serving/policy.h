@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/base.h"
+#include "base/whole_engine.h"
 #include "metrics/causes.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
@@ -96,17 +97,6 @@ struct PipelineStage {
   std::shared_ptr<const LatencyModel> latency;  // of its layers
   double send_ns = 0, send_ns_per_token = 0;    // to the next one
 };
-
-// A function of a policy that the page's first module leaves out, as few scenarios ask for it:
-// nullptr there. Not shared between sources, as those of the two modules differ.
-template <class Function>
-static constexpr Function* OfWholeEngine([[maybe_unused]] Function* function) {
-#ifdef SERVECAST_FIRST_MODULE
-  return nullptr;
-#else
-  return function;
-#endif
-}
 
 // Models of every form, as far as a latency model looks at them.
 inline constexpr Features kModelForms = {Feature::kQuantized, Feature::kCacheDtype,

@@ -7,15 +7,15 @@ extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "chunked",
     .help = "attention within chunks of `window` tokens",
-    .lacks = [](const LayerInput& in) { return AttentionLacks(in, true); },
-    .caches = [](const LayerInput& in) { return AttentionCache(in, KvKind::kChunked, 0); },
-    .work =
-        [](const LayerInput& in) {
-          LayerWork w = AttentionWork(in);
-          w.reach = static_cast<double>(in.layer.window);
-          w.chunked = true;
-          return w;
-        },
+    .lacks = OfWholeEngine(+[](const LayerInput& in) { return AttentionLacks(in, true); }),
+    .caches = OfWholeEngine(
+        +[](const LayerInput& in) { return AttentionCache(in, KvKind::kChunked, 0); }),
+    .work = OfWholeEngine(+[](const LayerInput& in) {
+      LayerWork w = AttentionWork(in);
+      w.reach = static_cast<double>(in.layer.window);
+      w.chunked = true;
+      return w;
+    }),
 };
 
 }  // namespace servecast::layer_chunked

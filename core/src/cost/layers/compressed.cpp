@@ -101,9 +101,9 @@ const LayerKindEntry kEntry = {
     .help =
         "attention to the last `window` tokens and to entries for compress_ratio tokens each "
         "(CSA, HCA)",
-    .lacks = Lacks,
-    .caches = Caches,
-    .work = Work,
+    .lacks = OfWholeEngine(Lacks),
+    .caches = OfWholeEngine(Caches),
+    .work = OfWholeEngine(Work),
     .least_block = 256,
 };
 

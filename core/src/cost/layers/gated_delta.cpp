@@ -47,11 +47,11 @@ extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "gated_delta",
     .help = "gated delta net: a matrix for each head as its state",
-    .lacks = Lacks,
-    .caches = [](const LayerInput& in) -> std::vector<KvLayer> {
+    .lacks = OfWholeEngine(Lacks),
+    .caches = OfWholeEngine(+[](const LayerInput& in) -> std::vector<KvLayer> {
       return {{.kind = KvKind::kState, .token_bytes = StateBytes(in), .block_size = 0}};
-    },
-    .work = Work,
+    }),
+    .work = OfWholeEngine(Work),
 };
 
 }  // namespace servecast::layer_gated_delta

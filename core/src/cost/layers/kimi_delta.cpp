@@ -41,11 +41,11 @@ extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "kimi_delta",
     .help = "Kimi delta attention: a gated delta net with a decay for each channel",
-    .lacks = Lacks,
-    .caches = [](const LayerInput& in) -> std::vector<KvLayer> {
+    .lacks = OfWholeEngine(Lacks),
+    .caches = OfWholeEngine(+[](const LayerInput& in) -> std::vector<KvLayer> {
       return {{.kind = KvKind::kState, .token_bytes = StateBytes(in), .block_size = 0}};
-    },
-    .work = Work,
+    }),
+    .work = OfWholeEngine(Work),
 };
 
 }  // namespace servecast::layer_kimi_delta

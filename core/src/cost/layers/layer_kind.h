@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/whole_engine.h"
 #include "cost/kv_groups.h"
 #include "servecast/scenario.h"
 
@@ -60,6 +61,7 @@ struct LayerWork {
 
 struct LayerKindEntry {
   std::string_view name, help;
+  // All three of OfWholeEngine, or none: of a kind that a model names in a list.
   // What has to be above 0 and is not; "": all is there.
   std::string (*lacks)(const LayerInput& input);
   // What a layer caches, in the order in which vLLM meets it; block_size 0: the attention's own.

@@ -36,11 +36,11 @@ extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "mamba1",
     .help = "Mamba: state_size values for each of inner_size channels",
-    .lacks = Lacks,
-    .caches = [](const LayerInput& in) -> std::vector<KvLayer> {
+    .lacks = OfWholeEngine(Lacks),
+    .caches = OfWholeEngine(+[](const LayerInput& in) -> std::vector<KvLayer> {
       return {{.kind = KvKind::kState, .token_bytes = StateBytes(in), .block_size = 0}};
-    },
-    .work = Work,
+    }),
+    .work = OfWholeEngine(Work),
     .all_states = true,
 };
 

@@ -57,11 +57,11 @@ extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "mamba2",
     .help = "Mamba 2: state_size values for each channel of its heads",
-    .lacks = Lacks,
-    .caches = [](const LayerInput& in) -> std::vector<KvLayer> {
+    .lacks = OfWholeEngine(Lacks),
+    .caches = OfWholeEngine(+[](const LayerInput& in) -> std::vector<KvLayer> {
       return {{.kind = KvKind::kState, .token_bytes = StateBytes(in), .block_size = 0}};
-    },
-    .work = Work,
+    }),
+    .work = OfWholeEngine(Work),
     .all_states = true,
 };
 

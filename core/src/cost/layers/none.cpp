@@ -7,9 +7,9 @@ extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "none",
     .help = "mixes no tokens: an MLP alone",
-    .lacks = [](const LayerInput&) { return std::string(); },
-    .caches = [](const LayerInput&) { return std::vector<KvLayer>(); },
-    .work = [](const LayerInput&) { return LayerWork(); },
+    .lacks = OfWholeEngine(+[](const LayerInput&) { return std::string(); }),
+    .caches = OfWholeEngine(+[](const LayerInput&) { return std::vector<KvLayer>(); }),
+    .work = OfWholeEngine(+[](const LayerInput&) { return LayerWork(); }),
     .uncompared = false,
 };
 

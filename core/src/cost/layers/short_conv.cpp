@@ -32,11 +32,11 @@ extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "short_conv",
     .help = "a short convolution between two gates",
-    .lacks = Lacks,
-    .caches = [](const LayerInput& in) -> std::vector<KvLayer> {
+    .lacks = OfWholeEngine(Lacks),
+    .caches = OfWholeEngine(+[](const LayerInput& in) -> std::vector<KvLayer> {
       return {{.kind = KvKind::kState, .token_bytes = StateBytes(in), .block_size = 0}};
-    },
-    .work = Work,
+    }),
+    .work = OfWholeEngine(Work),
 };
 
 }  // namespace servecast::layer_short_conv

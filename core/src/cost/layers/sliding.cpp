@@ -8,14 +8,14 @@ extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "sliding",
     .help = "attention to the last `window` tokens",
-    .lacks = [](const LayerInput& in) { return AttentionLacks(in, true); },
-    .caches = [](const LayerInput& in) { return AttentionCache(in, KvKind::kSliding, 16); },
-    .work =
-        [](const LayerInput& in) {
-          LayerWork w = AttentionWork(in);
-          w.reach = static_cast<double>(in.layer.window);
-          return w;
-        },
+    .lacks = OfWholeEngine(+[](const LayerInput& in) { return AttentionLacks(in, true); }),
+    .caches = OfWholeEngine(
+        +[](const LayerInput& in) { return AttentionCache(in, KvKind::kSliding, 16); }),
+    .work = OfWholeEngine(+[](const LayerInput& in) {
+      LayerWork w = AttentionWork(in);
+      w.reach = static_cast<double>(in.layer.window);
+      return w;
+    }),
     .uncompared = false,
 };
 

@@ -32,12 +32,12 @@ extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "sparse",
     .help = "attention to index_topk tokens that an indexer chooses (MSA)",
-    .lacks = Lacks,
-    .caches = [](const LayerInput& in) -> std::vector<KvLayer> {
+    .lacks = OfWholeEngine(Lacks),
+    .caches = OfWholeEngine(+[](const LayerInput& in) -> std::vector<KvLayer> {
       return {{.token_bytes = IndexBytes(in), .block_size = 0},
               {.token_bytes = KvTokenBytes(in), .block_size = 0}};
-    },
-    .work = Work,
+    }),
+    .work = OfWholeEngine(Work),
 };
 
 }  // namespace servecast::layer_sparse

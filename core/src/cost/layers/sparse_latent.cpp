@@ -47,12 +47,12 @@ extern const LayerKindEntry kEntry;
 const LayerKindEntry kEntry = {
     .name = "sparse_latent",
     .help = "latent attention to index_topk tokens that an indexer chooses (DSA)",
-    .lacks = Lacks,
-    .caches = [](const LayerInput& in) -> std::vector<KvLayer> {
+    .lacks = OfWholeEngine(Lacks),
+    .caches = OfWholeEngine(+[](const LayerInput& in) -> std::vector<KvLayer> {
       return {{.token_bytes = IndexBytes(in), .block_size = 0},
               {.token_bytes = LatentBytes(in), .block_size = 0}};
-    },
-    .work = Work,
+    }),
+    .work = OfWholeEngine(Work),
     .least_block = 64,
 };
 
