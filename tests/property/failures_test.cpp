@@ -181,6 +181,8 @@ TEST(Failures, WhatDoesNotCombine_IsRefused) {
     return issues.empty() ? std::string() : issues.front().path;
   };
   EXPECT_EQ(refused_at({kOneFails}), "");
+  EXPECT_EQ(refused_at({R"(cluster.failures={"mtbf_s":1,"restart_s":0})", "measure.horizon_s=1e8"}),
+            "/cluster/failures/mtbf_s");
   EXPECT_EQ(refused_at({R"(cluster.failures={"schedule":[[20,3]]})"}),
             "/cluster/failures/schedule/0");
   EXPECT_EQ(refused_at({R"(cluster.failures={"schedule":[[20,0.5]]})"}),

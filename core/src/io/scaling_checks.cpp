@@ -60,7 +60,35 @@ void CheckScaling(const ClusterSpec& cluster, Issues& issues) {
   if (scaling.policy == "schedule") CheckSchedule(scaling.schedule, issues);
 }
 
+namespace {
+
+// A run with more failures than that is none of serving, and would take minutes.
+constexpr double kMostFailures = 1e6;
+
+// As many as the run's time has room for; 0: it is not known before.
+double FailuresOf(const Scenario& scenario) {
+  const FailureSpec& failures = scenario.cluster.failures;
+  const ArrivalSpec& arrivals = scenario.workload.arrivals;
+  double span_s = scenario.measure.horizon_s.value_or(0);
+  if (span_s == 0 && HasRate(arrivals.process)) {
+    span_s = static_cast<double>(scenario.workload.requests) / arrivals.rate_per_s;
+  }
+  return static_cast<double>(scenario.cluster.Replicas()) * span_s /
+         (*failures.mtbf_s + failures.restart_s);
+}
+
+}  // namespace
+
 void CheckFailures(const Scenario& scenario, Issues& issues) {
+  if (scenario.cluster.failures.mtbf_s) {
+    if (const double count = FailuresOf(scenario); count > kMostFailures) {
+      issues.push_back(
+          {"/cluster/failures/mtbf_s",
+           Format("found %, allowed where replicas fail up to 1,000,000 times in a run, "
+                  "here some {}",
+                  ShortNumber(count))});
+    }
+  }
   const NumberTable& rows = scenario.cluster.failures.schedule;
   const std::int64_t replicas = scenario.cluster.Replicas();
   for (std::size_t row = 0; row < rows.size(); ++row) {
