@@ -166,10 +166,11 @@ std::string Failures(View report) {
   const auto count = [&](const char* key) {
     return static_cast<std::int64_t>(failures[key].NumberOr(0));
   };
-  return fmt::format("{} of replicas, {} available; {} and {} lost",
+  return fmt::format("{} of replicas, {} available; {} and {} lost{}",
                      Count(count("failures"), "failure"), ShareText(failures["availability"]),
                      Count(count("lost_attempts"), "request"),
-                     Count(count("tokens_lost"), "output token"));
+                     Count(count("tokens_lost"), "output token"),
+                     report["failures"].Is() ? "" : ", in the first run");
 }
 
 std::string RestsOn(View report) {

@@ -95,9 +95,9 @@ plant_in(vllm_scheduler 12 "a decode run passes over an arrival when one seat is
   [==[run.closed = !seats || running_ + (Planted(12) ? 1 : 0) >= in_.engine.max_num_seqs ||]==])
 
 plant_in(replica 13 "a decode run starts a step at the horizon"
-  [==[now_ < stop && StartTime() < in_.horizon)]==]
+  [==[now_ < stop && StartTime() < last_start_)]==]
   [==[now_ < stop &&
-         (Planted(13) ? StartTime() <= in_.horizon : StartTime() < in_.horizon))]==])
+         (Planted(13) ? StartTime() <= last_start_ : StartTime() < last_start_))]==])
 
 plant_in(vllm_scheduler 14 "the gap after a preemption is that of its last step"
   [==[step.end - output.previous);]==]

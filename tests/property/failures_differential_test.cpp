@@ -30,11 +30,11 @@ TimeNs NsOf(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds 
 std::vector<NaiveOutage> OutagesOf(const FailureSpec& spec, std::int64_t seed, std::int32_t replica,
                                    TimeNs until) {
   std::vector<NaiveOutage> outages;
-  TimeNs from = 0;
+  TimeNs from = 0, after = -1;
   for (std::int64_t life = 0;; ++life) {
     TimeNs down = kNever;
     for (const auto& row : spec.schedule) {
-      if (row[1] == replica && NsOf(row[0]) >= from) down = std::min(down, NsOf(row[0]));
+      if (row[1] == replica && NsOf(row[0]) > after) down = std::min(down, NsOf(row[0]));
     }
     if (spec.mtbf_s) {
       const double u = Uniform(seed, Stream::kFailure, replica, life);
@@ -42,7 +42,7 @@ std::vector<NaiveOutage> OutagesOf(const FailureSpec& spec, std::int64_t seed, s
     }
     if (down >= until) return outages;
     outages.push_back({down, down + NsOf(spec.restart_s)});
-    from = outages.back().up;
+    from = after = outages.back().up;
   }
 }
 
@@ -232,7 +232,9 @@ void CompareLives(const RandomCase& random_case, const ClusterRun& run, std::int
       ASSERT_EQ(a.generated[r], b.generated[i]) << r;
       ASSERT_EQ(a.preemptions[r], b.preemptions[i]) << r;
       ASSERT_EQ(a.cached_tokens[r], b.cached_tokens[i]) << r;
-      if (a.state[r] == RequestState::kLost) ASSERT_EQ(a.lost_at[r], to);
+      if (a.state[r] == RequestState::kLost) {
+        ASSERT_EQ(a.lost_at[r], to);
+      }
     }
   }
 }

@@ -116,7 +116,9 @@ TEST(Failures, NoneUp_HoldsRequests) {
   EXPECT_LT(r.scaling.failures.lost, 200);
   const auto &arrival = r.ColumnOf("arrival_s"), &ttft = r.ColumnOf("ttft_ms");
   for (std::size_t i = 0; i < arrival.size(); ++i) {
-    if (arrival[i] > 20.001 && arrival[i] < 30) EXPECT_GT(arrival[i] + ttft[i] / 1e3, 30);
+    if (arrival[i] > 20.001 && arrival[i] < 30) {
+      EXPECT_GT(arrival[i] + ttft[i] / 1e3, 30);
+    }
   }
 }
 
@@ -170,6 +172,18 @@ TEST(Failures, ByChance_AvailabilityIsThatOfTheory) {
                 4 * share * (1 - share) / std::sqrt(cycles));
     EXPECT_NEAR(static_cast<double>(r.scaling.failures.failures), cycles, 4 * std::sqrt(cycles));
   }
+}
+
+// A row at the moment at which the replica is up again is none, also where that is the same moment.
+TEST(Failures, AtOnceUpAgain_FailOnce) {
+  for (const char* rows : {"[[20,1]]", "[[0,1]]", "[[20,1],[20,1]]"}) {
+    const std::string failures = R"(cluster.failures={"restart_s":0,"schedule":)";
+    const Report r = RunToEnd(Loaded({failures + rows + "}"}));
+    EXPECT_EQ(r.scaling.failures.failures, 1) << rows;
+  }
+  const Report back =
+      RunToEnd(Loaded({R"(cluster.failures={"schedule":[[20,1],[30,1]],"restart_s":10})"}));
+  EXPECT_EQ(back.scaling.failures.failures, 1);
 }
 
 TEST(Failures, WhatDoesNotCombine_IsRefused) {

@@ -52,6 +52,11 @@ double Beyond(double share, double requests) {
   return std::max(1 - share, 0.5 / std::max(requests, 1.0));
 }
 
+bool LosesTooMany(const SloResult& result) {
+  return result.slo.metric != SloMetric::kAttainment &&
+         result.unserved_share > 1 - result.slo.percentile / 100;
+}
+
 Figure FigureOf(const SloResult& result, double requests) {
   Figure f;
   if (result.slo.metric == SloMetric::kAttainment) {
@@ -198,6 +203,20 @@ std::optional<Banded> ErrorBand::Put(const Sureness& sureness, Report& report) c
     if (!response) continue;
     band = State::BandFor(*response, result.slo.metric == SloMetric::kAttainment);
     responses.push_back(*response);
+  }
+  // A band says nothing of requests that are not served: where these alone are too many, they
+  // decide.
+  if (report.verdict.state == VerdictState::kMisses) {
+    bool decided = false;
+    for (std::size_t k = 0; k < report.slo.size(); ++k) {
+      if (!LosesTooMany(report.slo[k])) continue;
+      if (banded.targets[k]) banded.targets[k]->probability = 0;
+      decided = true;
+    }
+    if (decided) {
+      banded.probability = 0;
+      return banded;
+    }
   }
   if (responses.size() != report.slo.size()) return banded;
   banded.probability = ProbabilityMet(responses);

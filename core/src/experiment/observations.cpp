@@ -202,7 +202,9 @@ class Reader {
     }
     out_.good.push_back(good ? 1 : 0);
     if (keeps_) KeepAll(i);
-    out_.gives_up = out_.gives_up || results_.state[i] == RequestState::kTimedOut;
+    const RequestState state = results_.state[i];
+    out_.gives_up =
+        out_.gives_up || state == RequestState::kTimedOut || state == RequestState::kLost;
     if (complete) {
       out_.completions.push_back({results_.completion[i],
                                   static_cast<std::int32_t>(results_.generated[i]), ClassOf(i),

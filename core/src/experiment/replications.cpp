@@ -18,7 +18,8 @@ bool ReplaysTrace(const Scenario& scenario) {
 bool IsSteady(const Scenario& scenario) {
   const ArrivalSpec& a = scenario.workload.arrivals;
   return a.process != ArrivalProcess::kStatic && a.profile == RateProfile::kFlat &&
-         a.spikes.empty() && !scenario.measure.horizon_s;
+         a.spikes.empty() && !scenario.measure.horizon_s &&
+         scenario.cluster.failures.schedule.empty();
 }
 
 }  // namespace servecast

@@ -30,11 +30,12 @@ Failures::Failures(const FailureSpec& spec, std::int64_t seed, std::int64_t repl
       restart_(NsOfSeconds(spec.restart_s)),
       detect_(NsOfSeconds(spec.detect_s)),
       replicas_(static_cast<std::size_t>(replicas)) {
-  for (std::int32_t i = 0; i < static_cast<std::int32_t>(replicas); ++i) Plan(i, EndOfLife(i, 0));
+  for (std::int32_t i = 0; i < static_cast<std::int32_t>(replicas); ++i)
+    Plan(i, EndOfLife(i, 0, -1));
 }
 
-// Of the life that begins at `from`.
-TimeNs Failures::EndOfLife(std::int32_t replica, TimeNs from) {
+// Of the life that begins at `from`; of the schedule the rows after a time count.
+TimeNs Failures::EndOfLife(std::int32_t replica, TimeNs from, TimeNs after) {
   std::int64_t& lives = replicas_[static_cast<std::size_t>(replica)].lives;
   TimeNs end = kNever;
   if (spec_->mtbf_s) {
@@ -43,7 +44,7 @@ TimeNs Failures::EndOfLife(std::int32_t replica, TimeNs from) {
   }
   for (const std::vector<double>& row : spec_->schedule) {
     const TimeNs at = NsOfSeconds(row[0]);
-    if (static_cast<std::int32_t>(row[1]) == replica && at >= from) end = std::min(end, at);
+    if (static_cast<std::int32_t>(row[1]) == replica && at > after) end = std::min(end, at);
   }
   return end < horizon_ ? end : kNever;
 }
@@ -55,7 +56,7 @@ void Failures::Plan(std::int32_t replica, TimeNs down) {
   r.down = down;
   if (down == kNever) return;
   r.up = After(down, restart_);
-  r.next_down = EndOfLife(replica, r.up);
+  r.next_down = EndOfLife(replica, r.up, r.up);
 }
 
 TimeNs Failures::NextOf(const Replica& r) const {

@@ -5,7 +5,8 @@
 //                                                                   failed
 //
 // A life ends by the schedule or, if that is earlier, after an exponential time. A scheduled
-// failure of a replica that is down is none. Who fails beyond the horizon does not fail.
+// failure of a replica that is down, or up again at that very moment, is none. Who fails beyond the
+// horizon does not fail.
 #pragma once
 
 #include <cstdint>
@@ -58,7 +59,7 @@ class Failures {
   const Replica& Of(std::int32_t replica) const {
     return replicas_[static_cast<std::size_t>(replica)];
   }
-  TimeNs EndOfLife(std::int32_t replica, TimeNs from);
+  TimeNs EndOfLife(std::int32_t replica, TimeNs from, TimeNs after);
   void Plan(std::int32_t replica, TimeNs down);
   TimeNs NextOf(const Replica& replica) const;
 
