@@ -724,7 +724,7 @@ test('Fidelity_WeightsOfAConfig_AreReadByTheirWriter', () => {
 test('Fidelity_ConfigsThatAreNotModelled_AreLeftOutWithTheReason', () => {
   const shape = { ...attention, num_key_value_heads: 8, intermediate_size: 14336 };
   const cases = {
-    jamba: [{ ...shape, model_type: 'jamba' }, /found jamba/],
+    rwkv: [{ ...shape, model_type: 'rwkv7' }, /found rwkv7/],
     mamba: [{ ...shape, model_type: 'mamba' }, /found mamba/],
     mpt: [{ ...shape, model_type: 'mpt' }, /found mpt/],
     codegen: [{ ...shape, model_type: 'codegen' }, /found codegen/],
