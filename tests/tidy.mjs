@@ -1,4 +1,4 @@
-// clang-tidy on what changed: against where the branch left origin/main, or else in the last 10 commits that the
+// clang-tidy on what changed: against where the branch left origin/main, or else in the last 3 commits that the
 // history here has; `--all`, or without a history: on everything. Changed files of a folder are read as one; of a
 // changed header, a file that includes it. Needs build/tidy, configured.
 import { execFileSync, spawn } from 'node:child_process';
@@ -22,7 +22,7 @@ function base() {
   const head = git('rev-parse', 'HEAD');
   const left = git('merge-base', 'HEAD', 'origin/main');
   if (left !== '' && left !== head) return left;
-  const last = git('log', '--first-parent', '--format=%H', '-n', '11').split('\n');
+  const last = git('log', '--first-parent', '--format=%H', '-n', '4').split('\n');
   return last.length > 1 ? last.at(-1) : '';
 }
 
