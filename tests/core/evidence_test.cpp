@@ -162,6 +162,27 @@ TEST(ErrorBand, OfAScenario_HoldsItsFigureWhateverTheSlices) {
   EXPECT_EQ(missed.report.verdict.state, VerdictState::kMisses);
 }
 
+// Half of the requests go to a replica that is down: the others are fast.
+TEST(ErrorBand, WhereTooManyAreLost_MeetsNothing) {
+  Scenario scenario = Chat("llama-3.1-8b", "h100-sxm", 5);
+  scenario.cluster.pools[0].replicas = 2;
+  scenario.cluster.failures.schedule = {{10, 0}};
+  scenario.cluster.failures.restart_s = scenario.cluster.failures.detect_s = 1e6;
+  scenario.slo = {{SloMetric::kTpot, 99, 1000, {}, {}, {}, ""}};
+  const Answer answer = Banding(scenario, INT64_MAX);
+  ASSERT_TRUE(answer.banded && answer.banded->probability);
+  EXPECT_EQ(*answer.banded->probability, 0);
+  EXPECT_EQ(answer.banded->targets[0]->probability, 0);
+  EXPECT_LT(*answer.banded->targets[0]->high, 1000);
+  EXPECT_EQ(answer.report.verdict.state, VerdictState::kMisses);
+  EXPECT_NE(answer.report.verdict.sentence.find("lost"), std::string::npos)
+      << answer.report.verdict.sentence;
+  std::optional<ErrorBand> band = ErrorBand::Create(scenario, {});
+  while (!band->Advance(INT64_MAX)) {
+  }
+  EXPECT_LT(*band->Probability(), 0.01);
+}
+
 TEST(ErrorBand, OfACalibratedServer_IsNarrower) {
   Scenario scenario = Chat("qwen3-32b", "h200-sxm", 1);
   scenario.slo = {{SloMetric::kTpot, 99, 1000, {}, {}, {}, ""}};

@@ -515,6 +515,18 @@ TEST(Import, MeasuredValuesThatNoServerHas_AreNamed) {
   EXPECT_EQ(found.measured[0].name, "tpot_ms.p99");
 }
 
+TEST(Import, WeightsThatANameSays_AreThoseOfExpertsToo) {
+  const auto model = [](const char* name) {
+    return JsonOf(Import(std::string("vllm serve ") + name).document)["model"];
+  };
+  EXPECT_EQ(model("moonshotai/Kimi-K2.5"), (Json{{"preset", "kimi-k2.5"}}));
+  EXPECT_EQ(model("moonshotai/Kimi-K2-Thinking"), (Json{{"preset", "kimi-k2.5"}}));
+  EXPECT_EQ(model("moonshotai/Kimi-K2-Instruct"), (Json{{"preset", "kimi-k2"}}));
+  EXPECT_EQ(
+      model("nvidia/Kimi-K2.5-NVFP4"),
+      (Json{{"preset", "kimi-k2.5"}, {"quantization", "nvfp4"}, {"expert_quantization", "none"}}));
+}
+
 TEST(Import, AScenario_IsSentToWhereItIsTaken) {
   EXPECT_TRUE(Says(Import(Changed({})), "--scenario takes it"));
 }

@@ -115,6 +115,14 @@ TEST(FleetPlan, WithLittleWork_SomeNumbersMiss) {
   }
 }
 
+TEST(FleetPlan, FailuresOfNamedReplicas_AreRefused) {
+  Scenario scenario = Parsed(Changed({"cluster.pools.0.replicas=2"}));
+  scenario.cluster.failures.schedule = {{10, 1}};
+  const Result<FleetPlan> plan = FleetPlan::Create(scenario, {}, kQuick);
+  ASSERT_FALSE(plan.ok());
+  EXPECT_EQ(plan.issues()[0].path, "/cluster/failures/schedule");
+}
+
 TEST(FleetPlan, PoolsAlike_AreRefused) {
   const Result<FleetPlan> plan = FleetPlan::Create(
       Parsed(Changed({kTargets, R"(cluster.pools=[{"replicas":1},{"replicas":2}])"})));

@@ -54,11 +54,13 @@ FailureSpec DrawnFailures(std::uint64_t seed, std::int64_t replicas, TimeNs leng
   const double seconds = static_cast<double>(length) / 1e9;
   FailureSpec spec;
   spec.restart_s = draw(0) * 0.3 * seconds;
+  if (seed % 8 == 6) spec.restart_s = 0;
   if (seed % 4 == 1) spec.detect_s = draw(1) * 0.2 * seconds;
   if (seed % 3 != 0) spec.mtbf_s = seconds * (0.1 + draw(2));
   for (std::int64_t row = 0; row < 2 * replicas && seed % 3 != 1; ++row) {
     spec.schedule.push_back({draw(10 + 2 * row) * seconds,
                              std::floor(draw(11 + 2 * row) * static_cast<double>(replicas))});
+    if (seed % 8 > 5) spec.schedule.push_back(spec.schedule.back());  // the same once more
   }
   return spec;
 }

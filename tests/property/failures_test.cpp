@@ -9,6 +9,7 @@
 
 #include "core/documents.h"
 #include "gtest/gtest.h"
+#include "servecast/experiment.h"
 #include "servecast/report.h"
 #include "servecast/simulation.h"
 
@@ -184,6 +185,25 @@ TEST(Failures, AtOnceUpAgain_FailOnce) {
   const Report back =
       RunToEnd(Loaded({R"(cluster.failures={"schedule":[[20,1],[30,1]],"restart_s":10})"}));
   EXPECT_EQ(back.scaling.failures.failures, 1);
+}
+
+// Ten runs, not one: what an outage does is not cut away as a beginning, nor is what is lost
+// called overload.
+TEST(Failures, InAVerdict_AreCountedAndNoOverload) {
+  const auto report_of = [](std::vector<std::string> overrides) {
+    Result<Experiment> run = Experiment::Create(Parsed(Loaded(std::move(overrides))));
+    while (!run.value().Advance(INT64_MAX)) {
+    }
+    return run.value().Snapshot(ReportDetail::kSummary);
+  };
+  const char* const target = R"(slo=[{"metric":"tpot","percentile":99,"limit_ms":10000}])";
+  const Report outage =
+      report_of({target, R"(cluster.failures={"schedule":[[20,1]],"restart_s":10,"detect_s":10})"});
+  EXPECT_GT(outage.slo[0].unserved_share, 0.01);
+  EXPECT_EQ(outage.verdict.state, VerdictState::kMisses) << outage.verdict.sentence;
+  const Report chance =
+      report_of({target, R"(cluster.failures={"mtbf_s":60,"restart_s":10,"detect_s":3})"});
+  EXPECT_NE(chance.verdict.state, VerdictState::kOverloaded) << chance.verdict.sentence;
 }
 
 TEST(Failures, WhatDoesNotCombine_IsRefused) {

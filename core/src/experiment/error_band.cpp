@@ -41,6 +41,7 @@ bool Waits(SloMetric metric) {
 // A target as a number whose limit is another one: ms, or of attainment the share beyond.
 struct Figure {
   double value = 0, limit = 0, sampling = 0;
+  bool loses = false;  // more requests than a target of a latency allows
 };
 
 double SamplingOf(double low, double high) {
@@ -70,6 +71,7 @@ Figure FigureOf(const SloResult& result, double requests) {
   }
   f.limit = result.slo.limit_ms;
   f.value = result.value_ms.value_or(0);
+  f.loses = LosesTooMany(result);
   if (result.low_ms) f.sampling = SamplingOf(*result.low_ms, *result.high_ms);
   return f;
 }
@@ -124,14 +126,16 @@ struct ErrorBand::State {
     return ++node == factors.size();
   }
 
-  // nullopt: some run has no figure of it.
-  std::optional<Response> ResponseOf(const SloResult& result, std::size_t k,
-                                     double requests) const {
+  // nullopt: some run has no figure of it. `whether_met`: a run that loses too many misses,
+  // whatever the latency of the others.
+  std::optional<Response> ResponseOf(const SloResult& result, std::size_t k, double requests,
+                                     bool whether_met) const {
     const Figure own = FigureOf(result, requests);
     Response r;
     for (const std::vector<Figure>& of : figures) {
       if (!(of[k].value > 0)) return std::nullopt;
-      r.at.push_back(of[k].value);
+      const bool misses = whether_met && of[k].loses;
+      r.at.push_back(misses ? std::numeric_limits<double>::infinity() : of[k].value);
     }
     r.forecast = result.unbounded ? 0 : own.value;
     r.sampling = own.sampling;
@@ -142,19 +146,19 @@ struct ErrorBand::State {
     return r;
   }
 
+  // But for its probability.
   static TargetBand BandFor(Response r, bool share) {
-    const double met = ProbabilityMet({&r, 1});
     const FigureBand whole = servecast::BandOf(r);
     r.sampling = 0;
     const FigureBand model = servecast::BandOf(r);
     if (share) {
       const auto kept = [](double beyond) { return std::clamp(1 - beyond, 0.0, 1.0); };
-      return {kept(whole.high), kept(whole.low), kept(model.high), kept(model.low), met};
+      return {kept(whole.high), kept(whole.low), kept(model.high), kept(model.low), 0};
     }
     const auto finite = [](double ms) {
       return std::isfinite(ms) ? std::optional(ms) : std::nullopt;
     };
-    return {whole.low, finite(whole.high), model.low, finite(model.high), met};
+    return {whole.low, finite(whole.high), model.low, finite(model.high), 0};
   }
 };
 
@@ -199,10 +203,11 @@ std::optional<Banded> ErrorBand::Put(const Sureness& sureness, Report& report) c
     const SloResult& result = report.slo[k];
     // A figure of one run has no interval, so nobody knows how far it scatters.
     if (!result.low_ms && !result.low_share && !result.unbounded) continue;
-    const std::optional<Response> response = s.ResponseOf(result, k, requests);
+    const std::optional<Response> response = s.ResponseOf(result, k, requests, false);
     if (!response) continue;
     band = State::BandFor(*response, result.slo.metric == SloMetric::kAttainment);
-    responses.push_back(*response);
+    responses.push_back(*s.ResponseOf(result, k, requests, true));
+    band->probability = ProbabilityMet({&responses.back(), 1});
   }
   // A band says nothing of requests that are not served: where these alone are too many, they
   // decide.
@@ -231,7 +236,7 @@ std::optional<double> ErrorBand::Probability() const {
   for (std::size_t k = 0; k < s.scenario.slo.size(); ++k) {
     SloResult none;
     none.slo = s.scenario.slo[k];
-    const std::optional<Response> response = s.ResponseOf(none, k, 0);
+    const std::optional<Response> response = s.ResponseOf(none, k, 0, true);
     if (!response) return std::nullopt;
     responses.push_back(*response);
   }
