@@ -83,6 +83,31 @@ TEST(ImportLayers, Families_ComeToThePublishedSizes) {
   }
 }
 
+TEST(ImportLayers, ListsShorterThanTheModel_AreRefused) {
+  const auto refused = [](const char* name, const char* list, Json shorter) {
+    for (const Json& each : Json::parse(ImportFile("model_families.json"))) {
+      if (each["name"] != name) continue;
+      Json config = each["config"];
+      config[Json::json_pointer(list)] = std::move(shorter);
+      const Result<std::string> model = ModelFromConfig(config.dump(), "config.json");
+      return model.ok() ? "nothing refused" : Listed(model.issues());
+    }
+    return std::string("no such model");
+  };
+  for (const auto& [name, list] :
+       {std::pair("ibm-granite/granite-4.0-h-small", "/layer_types"),
+        std::pair("MiniMaxAI/MiniMax-Text-01", "/attn_type_list"),
+        std::pair("XiaomiMiMo/MiMo-V2-Flash", "/hybrid_layer_pattern"),
+        std::pair("LGAI-EXAONE/K-EXAONE-236B-A23B", "/layer_types"),
+        std::pair("MiniMaxAI/MiniMax-M3", "/sparse_attention_config/sparse_attention_freq")}) {
+    const std::string listed = refused(name, list, Json::array());
+    EXPECT_NE(listed.find("found 0 entries"), std::string::npos) << name << listed;
+  }
+  EXPECT_NE(refused("moonshotai/Kimi-K3", "/linear_attn_config/kda_layers", {1, 2})
+                .find("layer 3 is in neither list"),
+            std::string::npos);
+}
+
 TEST(ImportLayers, OfSeveralKinds_Run) {
   for (const char* name : {"Qwen--Qwen3.5-35B-A3B", "google--gemma-4-26B-A4B",
                            "nvidia--NVIDIA-Nemotron-3-Nano-30B-A3B-BF16", "openai--gpt-oss-20b",

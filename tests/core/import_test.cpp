@@ -505,13 +505,15 @@ TEST(Import, CommandsOfSimulators_AreWholeScenarios) {
 TEST(Import, MeasuredValuesThatNoServerHas_AreNamed) {
   const Imported found = Import(
       R"({"request_throughput": 9.9, "request_rate": 0, "num_prompts": 10, "completed": 10,
-          "mean_ttft_ms": -3, "p99_ttft_ms": 1e300, "mean_tpot_ms": "slow", "p99_tpot_ms": 9})");
+          "mean_ttft_ms": -3, "p99_ttft_ms": 1e300, "mean_tpot_ms": "slow", "p99_tpot_ms": 9,
+          "median_e2el_ms": 500, "p99_e2el_ms": 100})");
   const std::string said = Listed(found);
   EXPECT_TRUE(Says(found, "ttft_ms.mean of -3")) << said;
   EXPECT_TRUE(Says(found, "ttft_ms.p99 of more than 1e12")) << said;
   EXPECT_TRUE(Says(found, R"(mean_tpot_ms = "slow")")) << said;
   EXPECT_TRUE(Says(found, "request_rate = 0")) << said;
-  ASSERT_EQ(found.measured.size(), 2u) << said;
+  EXPECT_TRUE(Says(found, "p99_e2el_ms = 100")) << said;
+  ASSERT_EQ(found.measured.size(), 3u) << said;
   EXPECT_EQ(found.measured[0].name, "tpot_ms.p99");
 }
 

@@ -100,10 +100,17 @@ void TakeMeasured(const Json& json, std::string_view what, Draft& draft) {
                                  {"e2el", "E2E", "e2e_ms"}};
   for (const Metric& metric : kMetrics) {
     std::string of;
+    double least = 0;  // of a percentile: the one before
     for (const std::string_view which : {"mean", "median", "p90", "p95", "p99"}) {
       const auto value = MeasuredOf(json, Format("{}_{}_ms", which, metric.key), draft);
       const std::string name = Format("{}.{}", metric.report, which == "median" ? "p50" : which);
+      if (value && which != "mean" && *value < least) {
+        draft.Ignore(Format("{}_{}_ms = {}", which, metric.key, ShortNumber(*value)),
+                     "less than a lower percentile");
+        continue;
+      }
       if (!value || !draft.Measure(name, *value, what)) continue;
+      if (which != "mean") least = *value;
       of += Format("{}{} {}", of.empty() ? "" : ", ", which, ShortNumber(*value));
     }
     if (!of.empty()) text += Format("{}{} {} ms", text.empty() ? "" : "; ", metric.name, of);
@@ -126,6 +133,10 @@ void ReadBenchFigures(const Json& json, std::string_view what, bool traffic, Dra
   draft.Found(std::string(what));
   const double completed = NumberOf(json, "completed").value_or(0);
   const double asked = NumberOf(json, "num_prompts").value_or(completed);
+  if (completed > asked) {
+    draft.Warn(Format("{} requests are completed of {} that were sent", ShortNumber(completed),
+                      ShortNumber(asked)));
+  }
   if (const std::string model = TextIn(json, "model_id"); !model.empty())
     draft.TakeModelName(model, "model_id");
   if (const auto failed = NumberOf(json, "failed"); failed && *failed > 0) {

@@ -430,6 +430,9 @@ class ConfigReader {
         Complain(Format("/layer_types: found {}, which is not modelled", ShortJson(type)));
         return;
       }
+      if (static_cast<std::int64_t>(types->size()) < layers) {
+        Complain(Format("/layer_types: found {} entries for {} layers", types->size(), layers));
+      }
     }
     if (window == 0 || family_->windows == Windows::kNone) return;
     const std::int64_t sliding = SlidingOf(layers);

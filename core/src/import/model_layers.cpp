@@ -51,6 +51,13 @@ class Members {
     return list != nullptr && list->is_array() &&
            std::find(list->begin(), list->end(), Json(number)) != list->end();
   }
+  // What is wrong with a list of one entry a layer that is there; "": nothing.
+  std::string Short(const char* key, std::int64_t layers) const {
+    const Json* list = Find(key);
+    const bool is_list = list != nullptr && list->is_array();
+    if (!is_list || static_cast<std::int64_t>(list->size()) >= layers) return "";
+    return Format("/{}: found {} entries for {} layers", key, list->size(), layers);
+  }
   std::int64_t Layers() const { return std::min(Number("num_hidden_layers"), kMostLayers); }
 
  private:
@@ -356,7 +363,11 @@ std::string KimiLinear(const Members& m, Json& model) {
                       {"conv_kernel", a.Number("short_conv_kernel_size", 4)}};
   std::vector<Json> layers;
   for (std::int64_t i = 1; i <= m.Layers(); ++i) {
-    layers.push_back(a.Holds("kda_layers", i) ? delta : Json{{"kind", "latent"}});
+    const bool linear = a.Holds("kda_layers", i);
+    if (!linear && !a.Holds("full_attn_layers", i)) {
+      return Format("/linear_attn_config: layer {} is in neither list", i);
+    }
+    layers.push_back(linear ? delta : Json{{"kind", "latent"}});
   }
   model["layers"] = Compact(layers);
   if (const std::int64_t latent = m.Number("routed_expert_hidden_size")) {
@@ -435,6 +446,12 @@ std::string SparseBlocks(const Members& m, Json& model) {
   const Json* of = m.Find("sparse_attention_config");
   if (of == nullptr || !of->is_object()) return "/sparse_attention_config: missing";
   const Members a(*of);
+  if (a.Find("sparse_attention_freq") == nullptr) {
+    return "/sparse_attention_config/sparse_attention_freq: missing";
+  }
+  if (std::string wrong = a.Short("sparse_attention_freq", m.Layers()); !wrong.empty()) {
+    return "/sparse_attention_config" + wrong;
+  }
   const Json sparse = {
       {"kind", "sparse"},
       {"index_n_heads", a.Number("sparse_num_index_heads")},
@@ -488,7 +505,12 @@ const Reader* Find(std::string_view type) {
 bool HasLayerList(std::string_view type) { return Find(type) != nullptr; }
 
 std::string WriteLayers(std::string_view type, const Json& config, Json& model) {
-  return Find(type)->write(Members(config), model);
+  const Members members(config);
+  for (const char* key :
+       {"layer_types", "attn_type_list", "hybrid_layer_pattern", "moe_layer_freq"}) {
+    if (std::string wrong = members.Short(key, members.Layers()); !wrong.empty()) return wrong;
+  }
+  return Find(type)->write(members, model);
 }
 
 }  // namespace servecast
