@@ -1,6 +1,7 @@
-// clang-tidy on what changed: against where the branch left origin/main, or else in the last 3 commits that the
-// history here has; `--all`, or without a history: on everything. Changed files of a folder are read as one; of a
-// changed header, a file that includes it. Needs build/tidy, configured.
+// clang-tidy on what changed: against where the branch left origin/main, or else since before the last commit to
+// what it reads; `--all`, or without such a history: on everything. Changed files of a folder are read as one; of a
+// changed header, a file that includes it. Where a branch changed none of it, that is said as skipped. Needs
+// build/tidy, configured.
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -9,7 +10,8 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url)).replace(/\/$/, '');
 const tree = join(root, 'build/tidy');
-const ours = /^(core|host|cli|fidelity|observe)\//;
+const folders = ['core', 'host', 'cli', 'fidelity', 'observe'];
+const ours = new RegExp(`^(${folders.join('|')})/.*\\.(cpp|h)$`);
 const git = (...words) => {
   try {
     return execFileSync('git', words, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] }).trim();
@@ -22,8 +24,10 @@ function base() {
   const head = git('rev-parse', 'HEAD');
   const left = git('merge-base', 'HEAD', 'origin/main');
   if (left !== '' && left !== head) return left;
-  const last = git('log', '--first-parent', '--format=%H', '-n', '4').split('\n');
-  return last.length > 1 ? last.at(-1) : '';
+  const sources = folders.flatMap((name) => [`:(glob)${name}/**/*.cpp`, `:(glob)${name}/**/*.h`]);
+  const last = git('log', '--first-parent', '--format=%H', '-n', '1', '--', ...sources);
+  // A history that is cut short lacks the parent of its first.
+  return git('rev-parse', '--verify', '--quiet', `${last}^`);
 }
 
 // Each source with the command of its group or of its own.
@@ -84,5 +88,5 @@ await Promise.all(Array.from({ length: Number(process.env.SERVECAST_JOBS ?? avai
 console.log(
   `${sources.length} of ${commands.size} files${since === '' ? '' : `, changed since ${since.slice(0, 10)}`}`,
 );
-console.log(`${database.length - failed} passed, ${failed} failed`);
+console.log(`${database.length - failed} passed, ${failed} failed${sources.length === 0 ? ', 1 skipped' : ''}`);
 process.exit(failed > 0 ? 1 : 0);

@@ -13,7 +13,7 @@
 #include "testing/data_files.h"
 #include "testing/epp_golden.h"
 
-namespace servecast::testing {
+namespace servecast::testing::epp_conformance_test {
 namespace {
 
 std::string EppFolder() { return DataFolder("SERVECAST_EPP_GOLDEN", "reference/epp-golden"); }
@@ -116,4 +116,4 @@ TEST(EppSettings, Durations_AreGos) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::epp_conformance_test

@@ -12,7 +12,7 @@
 #include "testing/sglang_golden.h"
 #include "testing/sglang_reference.h"
 
-namespace servecast::testing {
+namespace servecast::testing::sglang_conformance_test {
 namespace {
 
 std::string GoldenFolder() {
@@ -100,4 +100,4 @@ TEST(SglangGoldenReader, MissingFolder_IsAnIssue) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::sglang_conformance_test

@@ -10,7 +10,7 @@
 #include "testing/trtllm_golden.h"
 #include "testing/trtllm_reference.h"
 
-namespace servecast::testing {
+namespace servecast::testing::trtllm_conformance_test {
 namespace {
 
 std::string GoldenFolder() {
@@ -94,4 +94,4 @@ TEST(TrtllmGoldenReader, MissingFolder_IsAnIssue) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::trtllm_conformance_test

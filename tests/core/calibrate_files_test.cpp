@@ -13,7 +13,7 @@
 #include "gtest/gtest.h"
 #include "testing/data_files.h"
 
-namespace servecast {
+namespace servecast::calibrate_files_test {
 namespace {
 
 std::string Joined(const std::vector<std::string>& lines) {
@@ -249,4 +249,4 @@ TEST_F(Measured_, A100_IsRightUpToWhatWasSeen) {
 }
 
 }  // namespace
-}  // namespace servecast
+}  // namespace servecast::calibrate_files_test

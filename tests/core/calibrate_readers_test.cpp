@@ -12,7 +12,7 @@
 #include "calibrate/verdict.h"
 #include "gtest/gtest.h"
 
-namespace servecast {
+namespace servecast::calibrate_readers_test {
 namespace {
 
 Scenario Server() {
@@ -290,4 +290,4 @@ TEST(MeasurementDesign_, AfterMeasurements_NarrowsWhatIsLeft) {
 }
 
 }  // namespace
-}  // namespace servecast
+}  // namespace servecast::calibrate_readers_test

@@ -16,7 +16,7 @@
 #include "calibrate/runs.h"
 #include "gtest/gtest.h"
 
-namespace servecast {
+namespace servecast::calibrate_test {
 namespace {
 
 Scenario Server(const std::vector<std::string>& overrides = {}) {
@@ -443,4 +443,4 @@ TEST(Pack_, BadOnes_AreRefusedWithAllTheirIssues) {
 }
 
 }  // namespace
-}  // namespace servecast
+}  // namespace servecast::calibrate_test

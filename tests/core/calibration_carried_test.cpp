@@ -9,7 +9,7 @@
 #include "servecast/simulation.h"
 #include "serving/cluster/deployment.h"
 
-namespace servecast {
+namespace servecast::calibration_carried_test {
 namespace {
 
 constexpr const char* kPlain =
@@ -218,4 +218,4 @@ TEST(CarriedCalibration_, BadOnes_AreRefusedWithAllTheirIssues) {
 }
 
 }  // namespace
-}  // namespace servecast
+}  // namespace servecast::calibration_carried_test

@@ -21,7 +21,7 @@
 #include "serving/policy.h"
 #include "testing/words.h"
 
-namespace servecast {
+namespace servecast::compared_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -473,4 +473,4 @@ TEST(KnownError, WhatNobodyMeasured_IsSaidInWholeSentences) {
 }
 
 }  // namespace
-}  // namespace servecast
+}  // namespace servecast::compared_test

@@ -24,7 +24,7 @@
 #include "testing/words.h"
 #include "workload/workload.h"
 
-namespace servecast::testing {
+namespace servecast::testing::design_search_test {
 namespace {
 
 std::string Document(std::vector<std::string> changes = {}) {
@@ -595,4 +595,4 @@ TEST(DrawnRequests, AreThoseOfTheScenario) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::design_search_test

@@ -14,7 +14,7 @@
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
 
-namespace servecast {
+namespace servecast::diagnosis_test {
 namespace {
 
 constexpr const char* kServer = R"({"schema":1,"model":{"preset":"llama-3.1-8b"},
@@ -198,4 +198,4 @@ TEST(Diagnosis, SaysWhyAScenarioCannotRun) {
 }
 
 }  // namespace
-}  // namespace servecast
+}  // namespace servecast::diagnosis_test

@@ -14,7 +14,7 @@
 #include "metrics/records.h"
 #include "testing/words.h"
 
-namespace servecast::testing {
+namespace servecast::testing::experiment_test {
 namespace {
 
 Experiment ExperimentOn(const std::string& document, ExperimentOptions options = {},
@@ -215,4 +215,4 @@ TEST(Experiment, RatesOfASteadyLoad_AreWhatComes) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::experiment_test

@@ -14,7 +14,7 @@
 #include "gtest/gtest.h"
 #include "serving/policy.h"
 
-namespace servecast {
+namespace servecast::latency_analytic_test {
 namespace {
 
 constexpr int kCases = 400;
@@ -769,4 +769,4 @@ TEST(Blackbox, Coefficients_ArePricedInMicroseconds) {
 }
 
 }  // namespace
-}  // namespace servecast
+}  // namespace servecast::latency_analytic_test

@@ -20,7 +20,7 @@
 #include "testing/data_files.h"
 #include "testing/operator_reference.h"
 
-namespace servecast {
+namespace servecast::latency_operators_test {
 namespace {
 
 using testing::Parsed;
@@ -517,4 +517,4 @@ TEST(Operators, NameOfTheGpu_DoesNotMatter) {
 }
 
 }  // namespace
-}  // namespace servecast
+}  // namespace servecast::latency_operators_test

@@ -15,7 +15,7 @@
 #include "servecast/plan.h"
 #include "testing/words.h"
 
-namespace servecast::testing {
+namespace servecast::testing::plan_fleet_test {
 namespace {
 
 constexpr PlanOptions kQuick = {.most_work = 1'500'000};
@@ -252,4 +252,4 @@ TEST(Drills, AreTheScenariosThatTheirNamesSay) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::plan_fleet_test

@@ -13,7 +13,7 @@
 #include "servecast/experiment.h"
 #include "testing/words.h"
 
-namespace servecast::testing {
+namespace servecast::testing::plan_question_test {
 namespace {
 
 using nlohmann::json;
@@ -379,4 +379,4 @@ TEST(Question, WhatCannotBeAsked_IsSaid) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::plan_question_test

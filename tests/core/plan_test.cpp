@@ -11,7 +11,7 @@
 #include "servecast/experiment.h"
 #include "testing/words.h"
 
-namespace servecast::testing {
+namespace servecast::testing::plan_test {
 namespace {
 
 PlanAnswer Planned(const std::string& document, PlanOptions options = {}, Trace trace = {},
@@ -180,4 +180,4 @@ TEST(Plan, NoTargetAndNoRate_AreBothSaid) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::plan_test

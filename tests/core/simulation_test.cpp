@@ -13,7 +13,7 @@
 #include "serving/cluster/deployment.h"
 #include "serving/hooks.h"
 
-namespace servecast::testing {
+namespace servecast::testing::simulation_test {
 namespace {
 
 // Step = 1000 us + 10 us a prefill token + 5 us a decode.
@@ -592,4 +592,4 @@ TEST(Redeploy, RunsAreThoseOfADeploymentOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::simulation_test

@@ -9,7 +9,7 @@
 #include "servecast/trace.h"
 #include "testing/words.h"
 
-namespace servecast {
+namespace servecast::trace_formats_test {
 namespace {
 
 using testing::Contains;
@@ -329,4 +329,4 @@ TEST(TraceReader, EndlessLine_IsNotKept) {
 }
 
 }  // namespace
-}  // namespace servecast
+}  // namespace servecast::trace_formats_test

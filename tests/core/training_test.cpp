@@ -24,7 +24,7 @@
 #include "metrics/records.h"
 #include "servecast/simulation.h"
 
-namespace servecast {
+namespace servecast::training_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -407,4 +407,4 @@ TEST(Ks, Distances_OfKnownSets) {
 }
 
 }  // namespace
-}  // namespace servecast
+}  // namespace servecast::training_test

@@ -10,7 +10,7 @@
 #include "core/documents.h"
 #include "gtest/gtest.h"
 
-namespace servecast::testing {
+namespace servecast::testing::refusals_test {
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -64,4 +64,4 @@ TEST(Refusals, OfEveryCase_AreThoseRecorded) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::refusals_test

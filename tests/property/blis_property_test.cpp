@@ -11,7 +11,7 @@
 #include "testing/engine_run.h"
 #include "testing/random_cases.h"
 
-namespace servecast::testing {
+namespace servecast::testing::blis_property_test {
 namespace {
 
 constexpr std::uint64_t kCases = 400;
@@ -105,4 +105,4 @@ TEST(BlisProperty, RandomScenarios_EndAddUpAndDoNotDependOnSlices) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::blis_property_test

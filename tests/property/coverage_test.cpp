@@ -18,7 +18,7 @@
 #include "servecast/plan.h"
 #include "testing/data_files.h"
 
-namespace servecast::testing {
+namespace servecast::testing::coverage_test {
 namespace {
 
 // 0: not asked for.
@@ -334,4 +334,4 @@ TEST(Coverage, LongRuns_AreMadeAnew) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::coverage_test

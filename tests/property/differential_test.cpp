@@ -11,7 +11,7 @@
 #include "testing/asked.h"
 #include "testing/random_drafts.h"
 
-namespace servecast::testing {
+namespace servecast::testing::differential_test {
 namespace {
 
 constexpr std::int64_t kCases = 1000, kRetryCases = 300;
@@ -206,4 +206,4 @@ TEST(RandomCase, SameSeed_IsTheSameOnEveryPlatform) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::differential_test

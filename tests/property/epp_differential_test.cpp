@@ -7,7 +7,7 @@
 #include "testing/asked.h"
 #include "testing/epp_differential.h"
 
-namespace servecast::testing {
+namespace servecast::testing::epp_differential_test {
 namespace {
 
 TEST(EppDifferential, RandomProfilesAndRequests_DecideAsTheReference) {
@@ -38,4 +38,4 @@ TEST(EppDifferential, RandomProfilesAndRequests_DecideAsTheReference) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::epp_differential_test

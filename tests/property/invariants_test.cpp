@@ -13,7 +13,7 @@
 #include "testing/engine_run.h"
 #include "testing/random_cases.h"
 
-namespace servecast::testing {
+namespace servecast::testing::invariants_test {
 namespace {
 
 constexpr std::uint64_t kCases = 150;
@@ -358,4 +358,4 @@ TEST(Invariants, I10_OneNanosecondOrToken_ChangesTheFingerprint) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::invariants_test

@@ -11,7 +11,7 @@
 #include "servecast/experiment.h"
 #include "testing/asked.h"
 
-namespace servecast::testing {
+namespace servecast::testing::limits_test {
 namespace {
 
 std::vector<Relief> ReliefsOf(const std::string& document) {
@@ -82,4 +82,4 @@ TEST(Limits, SeventyBillionOnEightL40S_AreHeldUpByTheirLink) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::limits_test

@@ -11,7 +11,7 @@
 #include "servecast/experiment.h"
 #include "testing/asked.h"
 
-namespace servecast::testing {
+namespace servecast::testing::overload_test {
 namespace {
 
 // A random deployment, served first come, first served.
@@ -84,4 +84,4 @@ TEST(Overload, ByAFortieth_IsNoMiss) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::overload_test

@@ -14,7 +14,7 @@
 #include "servecast/plan.h"
 #include "testing/data_files.h"
 
-namespace servecast::testing {
+namespace servecast::testing::plan_ladder_test {
 namespace {
 
 // Of a rate: p99 of TTFT is 4 % off in the median here (docs/fidelity.md), and grows about as fast
@@ -112,4 +112,4 @@ TEST(PlanLadder, H100_LimitsFallBetweenTheRatesThatTheServerKeptAndMissed) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::plan_ladder_test

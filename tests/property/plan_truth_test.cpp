@@ -13,7 +13,7 @@
 #include "property/long_runs.h"
 #include "servecast/plan.h"
 
-namespace servecast::testing {
+namespace servecast::testing::plan_truth_test {
 namespace {
 
 int Nightly() {
@@ -218,4 +218,4 @@ TEST(PlanTruth, Answers_AgreeWithRunsAndWithEachOther) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::plan_truth_test

@@ -17,7 +17,7 @@
 #include "testing/asked.h"
 #include "testing/dice.h"
 
-namespace servecast::testing {
+namespace servecast::testing::pooled_test {
 namespace {
 
 using Json = nlohmann::json;
@@ -321,4 +321,4 @@ TEST(Pooled, UnsteadyLoad_IsThatOfItsRunsOneByOne) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::pooled_test

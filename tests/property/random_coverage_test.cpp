@@ -23,7 +23,7 @@
 #include "servecast/experiment.h"
 #include "testing/dice.h"
 
-namespace servecast::testing {
+namespace servecast::testing::random_coverage_test {
 namespace {
 
 constexpr double kLongRun = 100'000;   // requests; of which the first eighth is left out
@@ -298,4 +298,4 @@ TEST(RandomCoverage, LongRuns_LieInTheIntervalsOfRandomScenarios) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::random_coverage_test

@@ -11,7 +11,7 @@
 #include "testing/asked.h"
 #include "testing/dice.h"
 
-namespace servecast::testing {
+namespace servecast::testing::sanity_test {
 namespace {
 
 // How requests are served.
@@ -92,4 +92,4 @@ TEST(SanityProperty, RandomScenarios_KeepEveryLaw) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::sanity_test

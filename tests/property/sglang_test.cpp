@@ -20,7 +20,7 @@
 #include "testing/sglang_golden.h"
 #include "testing/sglang_reference.h"
 
-namespace servecast::testing {
+namespace servecast::testing::sglang_test {
 namespace {
 
 std::uint64_t Cases() { return static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 3000)); }
@@ -419,4 +419,4 @@ TEST(SglangScenario, ItsShareOfMemory_IsOfWeightsAndCache) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::sglang_test

@@ -14,7 +14,7 @@
 #include "testing/engine_run.h"
 #include "testing/random_cases.h"
 
-namespace servecast::testing {
+namespace servecast::testing::theory_test {
 namespace {
 
 // One server: a seat, steps of 1 ms, one step per output token.
@@ -251,4 +251,4 @@ TEST(Theory, FewSeats_BelowWhatSaturatesIsNotOverloaded) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::theory_test

@@ -15,7 +15,7 @@
 #include "testing/dice.h"
 #include "workload/workload.h"
 
-namespace servecast::testing {
+namespace servecast::testing::thinking_test {
 namespace {
 
 double MeanStart(const std::string& arrivals, const std::string& sessions, int clients) {
@@ -216,4 +216,4 @@ TEST(Thinking, ATargetWithoutSamples_IsNotWaitedFor) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::thinking_test

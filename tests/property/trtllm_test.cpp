@@ -16,7 +16,7 @@
 #include "testing/trtllm_golden.h"
 #include "testing/trtllm_reference.h"
 
-namespace servecast::testing {
+namespace servecast::testing::trtllm_test {
 namespace {
 
 std::uint64_t Cases() { return static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 3000)); }
@@ -152,4 +152,4 @@ TEST(DifferentialTrtllm, SlicesAndObservers_ChangeNothing) {
 }
 
 }  // namespace
-}  // namespace servecast::testing
+}  // namespace servecast::testing::trtllm_test

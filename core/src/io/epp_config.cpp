@@ -163,7 +163,7 @@ EppConfig Plain(EppConfig config) {
 }
 
 // The member of `value` that a part of a parameter's path stands for: an item of a list by number.
-Json& Part(Json& value, std::string_view part) {
+Json& Member(Json& value, std::string_view part) {
   const std::optional<std::int64_t> index = ParseCount(part);
   if (!index) return value[std::string(part)];
   if (value.is_null()) value = Json::array();
@@ -179,7 +179,7 @@ Json Nested(const EppParameters& parameters) {
     Json* at = &nested;
     for (std::size_t start = 0; start <= path.size();) {
       const std::size_t end = std::min(path.find('.', start), path.size());
-      at = &Part(*at, std::string_view(path).substr(start, end - start));
+      at = &Member(*at, std::string_view(path).substr(start, end - start));
       start = end + 1;
     }
     *at = ValueJson(value);
