@@ -67,12 +67,22 @@ void WriteType(const ToolArgument& argument, JsonWriter& out) {
   }
 }
 
+// Whether each key can be what stands before the first "=" of --set.
+bool ArePaths(const Json& changes) {
+  const auto items = changes.items();
+  return std::all_of(items.begin(), items.end(), [](const auto& item) {
+    return !item.key().empty() && item.key().find('=') == std::string::npos;
+  });
+}
+
 // What is wrong with a value, or "".
 std::string NotOfType(const Json& value, Takes takes) {
   const auto all = [&value](auto is) {
     return value.is_array() && !value.empty() && std::all_of(value.begin(), value.end(), is);
   };
-  const auto object = [](const Json& each) { return each.is_object() && !each.empty(); };
+  const auto object = [](const Json& each) {
+    return each.is_object() && !each.empty() && ArePaths(each);
+  };
   const auto number = [](const Json& each) { return each.is_number(); };
   const auto text = [](const Json& each) { return each.is_string(); };
   const auto say = [](bool is, const char* allowed) { return is ? "" : allowed; };
@@ -80,7 +90,8 @@ std::string NotOfType(const Json& value, Takes takes) {
     case Takes::kScenario:
       return say(value.is_string() || value.is_object(), "a preset's name or a document");
     case Takes::kChanges:
-      return say(value.is_object(), "an object of values by path");
+      return say(value.is_object() && ArePaths(value),
+                 "an object of values by path, such as \"seed\": 7");
     case Takes::kVariants:
       return say(all(object), "an array of objects of values by path, none empty");
     case Takes::kFlag:

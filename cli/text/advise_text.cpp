@@ -47,8 +47,7 @@ std::string EffectText(double effect, bool more) {
 
 std::vector<Cell> ChangeRow(View change, const std::string& number, bool more, const Style& style) {
   if (change["issues"].Is()) {
-    const std::string why = change["issues"].At(0)["message"].Words();
-    return {number, change["change"].Words(), "", "", "", Cell("cannot run: " + why, Tone::kQuiet)};
+    return {number, change["change"].Words(), "", "", "", "", Cell("not run", Tone::kQuiet)};
   }
   const bool overloaded = change["overloaded"].Truth(), meets = change["meets"].Truth();
   const Tone tone = meets ? Tone::kGood : Tone::kBad;
@@ -72,9 +71,13 @@ std::string AdviseText(View answer, const Style& style, const std::string& shown
              "targets"});
   table.Row(ChangeRow(answer["base"], "", overloaded, style));
   int number = 0;
-  std::string set, untested;
+  std::string set, untested, refused;
   for (const View change : answer["changes"].Elements()) {
     table.Row(ChangeRow(change, fmt::format("{}", ++number), overloaded, style));
+    if (change["issues"].Is()) {
+      refused += Wrapped(style, "  ",
+                         fmt::format("{} not run: {}", number, change["issues"].At(0).Words()));
+    }
     if (change["evidence"].Words() == "untested") {
       untested += (untested.empty() ? "" : ", ") + std::to_string(number);
     }
@@ -85,7 +88,7 @@ std::string AdviseText(View answer, const Style& style, const std::string& shown
   if (!untested.empty()) {
     out += Wrapped(style, "  ", "Untested, no server like these was measured: " + untested);
   }
-  out += "\n";
+  out += refused + "\n";
   return out + NextLines(style, {{"run", "with the first of them"}}, shown + set);
 }
 

@@ -162,6 +162,8 @@ test('BadInput_IsAResultWithEveryIssue_AndReadsNoFile', () => {
     ['import', { texts: ['/etc/passwd'] }],
     ['import', { texts: [] }],
     ['catalog', { kind: 'fields', word: '--json' }],
+    ['run', { scenario: chat, set: { 'name=it': 7 } }],
+    ['compare', { scenario: chat, with: [{ seed: 7 }, { '': 7 }] }],
   );
   for (const each of all) {
     assert.equal(each.isError, true, texts(each));
@@ -174,6 +176,7 @@ test('BadInput_IsAResultWithEveryIssue_AndReadsNoFile', () => {
   assert.match(texts(all[3]), /did you mean llama-3.1-8b-h100-chat\?/);
   assert.deepEqual(paths(4), ['/colour', '/scenario', '/set']);
   assert.deepEqual(paths(6), ['/percent', '/question']);
+  assert.deepEqual([paths(13), paths(14)], [['/set'], ['/with']]);
 });
 
 test('Protocol_WhatIsNoRequest_HasItsErrorCode_AndEndsNothing', () => {

@@ -55,6 +55,12 @@ golden('check', ['check', small]);
 golden('check_ascii', ['check', small], { env: ascii, skip: slow });
 golden('explain', ['explain', small]);
 golden('advise', ['advise', small], { skip: slow });
+test('Advise_ChangeThatCannotRun_SaysWhy', () => {
+  const failing = ['cluster.pools.0.replicas=2', 'cluster.failures.mtbf_s=600', 'cluster.failures.restart_s=20'];
+  const { stdout } = servecast(['advise', small, ...failing.flatMap((each) => ['--set', each]), '-o', 'text']);
+  assert.match(stdout, /router prefix_affinity +not run\n/);
+  assert.match(stdout, /\d not run: \/cluster\/failures: found\s.*allowed\s+none\s+with\s+such\s+a\s+router/s);
+});
 golden('compare', ['compare', small, '--once', '--with', 'model.quantization=fp8', '--with', 'engine.max_num_seqs=4']);
 golden('sweep', [
   ...['sweep', small, '--once', '--over', 'workload.arrivals.rate_per_s=20,150,-1'],
