@@ -45,7 +45,12 @@ function part(title: string, aside: TemplateResult | typeof nothing, body: unkno
 }
 
 function renderModel(view: ViewContext, source: FormSource): TemplateResult {
-  return html`${renderField(view, source, '/model/preset', { label: 'Model' })} ${renderField(view, source, '/model/quantization', { label: 'Weights', none: String(valueAt(source, '/model/torch_dtype') ?? 'none') })}`;
+  const experts = valueAt(source, '/model/expert_quantization') ?? 'none';
+  const typeOf = (weights: string) =>
+    weights === 'none' ? String(valueAt(source, '/model/torch_dtype') ?? 'none') : weights;
+  const nameOf = (weights: string) =>
+    experts === 'none' || experts === weights ? typeOf(weights) : `${typeOf(weights)}, experts ${experts}`;
+  return html`${renderField(view, source, '/model/preset', { label: 'Model' })} ${renderField(view, source, '/model/quantization', { label: 'Weights', nameOf })}`;
 }
 
 function renderHardware(view: ViewContext, source: FormSource): TemplateResult {

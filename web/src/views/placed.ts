@@ -33,8 +33,8 @@ export interface Look {
   /** Where the catalogue's is too long for a row. */
   readonly unit?: string;
   readonly more?: Disclosure;
-  /** What the choice "none" comes to. */
-  readonly none?: string;
+  /** What a choice is called here. */
+  readonly nameOf?: (choice: string) => string;
 }
 
 export function valueAt(source: FormSource, pointer: string): Json | undefined {
@@ -63,7 +63,9 @@ function modelOf(view: ViewContext, source: FormSource, placed: PlacedField, loo
     inherited: isOwn ? inheritedText(source, placed) : null,
     issues: issuesAt(view, pointer),
     draft: state.drafts.get(pointer),
-    choices: look.none ? [{ id: 'none', name: look.none, description: '' }] : explainedChoices(source.catalog, placed),
+    choices: look.nameOf
+      ? field.choices.map((id) => ({ id, name: look.nameOf?.(id) ?? id, description: '' }))
+      : explainedChoices(source.catalog, placed),
     hint:
       field === placed.field || typeof value !== 'number'
         ? ''
