@@ -9,6 +9,7 @@
 #include "import/json_members.h"
 #include "import/kinds.h"
 #include "import/traffic.h"
+#include "io/json_document.h"
 
 namespace servecast {
 namespace {
