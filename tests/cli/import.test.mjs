@@ -125,6 +125,37 @@ test('Import_AnUnknownModel_SaysTheNearestAndThatItsConfigIsMissing', () => {
   assert.match(stderr, /^wrong {4}\/model: /m);
 });
 
+test('Import_TheNearestModel_IsOfTheSameKindAndSize', () => {
+  const nearest = {
+    'zai-org/GLM-4.6': 'glm-4.5',
+    'Qwen/Qwen3-Next-80B-A3B-Instruct': 'qwen3-30b-a3b',
+    'me/Qwen3-15B': 'qwen3-14b',
+    'mistralai/Mistral-Small-3.2-24B-Instruct-2506': 'mistral-small-24b',
+  };
+  for (const [name, preset] of Object.entries(nearest)) {
+    const { stderr } = servecastWith(`vllm serve ${name}`, 'import', '-');
+    assert.ok(stderr.includes(`the nearest is ${preset}: its config.json`), stderr);
+  }
+});
+
+test('Import_ModelsOfThisAutumn_AreKnownByName', () => {
+  const models = {
+    'zai-org/GLM-5.2-FP8': { preset: 'glm-5.2', quantization: 'fp8' },
+    'deepseek-ai/DeepSeek-V4-Pro': { preset: 'deepseek-v4-pro' },
+    'moonshotai/Kimi-K3': { preset: 'kimi-k3' },
+    'MiniMaxAI/MiniMax-M3': { preset: 'minimax-m3' },
+    'XiaomiMiMo/MiMo-V2-Flash': { preset: 'mimo-v2-flash' },
+    'stepfun-ai/Step-3.7-Flash': { preset: 'step-3.7-flash' },
+    'Qwen/Qwen3.6-35B-A3B-FP8': { preset: 'qwen3.6-35b-a3b', quantization: 'fp8' },
+    'google/gemma-4-31B-it': { preset: 'gemma-4-31b' },
+    'nvidia/NVIDIA-Nemotron-3-Ultra-550B-A55B-BF16': { preset: 'nemotron-3-ultra-550b-a55b' },
+  };
+  for (const [name, model] of Object.entries(models)) {
+    const { stdout } = servecastWith(`vllm serve ${name} -tp 8\nNVIDIA B300`, 'import', '-');
+    assert.deepEqual(JSON.parse(stdout).model, model, name);
+  }
+});
+
 test('Import_TextsThatAreTiresome_HaveAnAnswerInTime', () => {
   inFolder((file) => {
     const texts = [

@@ -1,5 +1,6 @@
 // The end of a draft: what its texts said together becomes a document; see draft.h.
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 #include "base/printable.h"
@@ -17,10 +18,11 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A model's name without its size, and that: "qwen3-" and 14 of "Qwen3-14B-AWQ".
+// A model's name without its size, and that: "qwen3-", 30 and true of "Qwen3-30B-A3B".
 struct SizedName {
   std::string family;
-  double size = 0;  // 1e9 parameters; 0: not said
+  double size = 0;          // 1e9 parameters; 0: not said
+  bool is_mixture = false;  // says how many are active
 };
 SizedName SizedNameOf(std::string_view name) {
   const std::string lower = LowerCase(name.substr(0, 80));
@@ -28,20 +30,21 @@ SizedName SizedNameOf(std::string_view name) {
     const bool begins = IsDigit(lower[at]) && (at == 0 || lower[at - 1] == '-');
     const std::size_t end = begins ? lower.find_first_not_of("0123456789.", at) : std::string::npos;
     if (end == std::string::npos || lower[end] != 'b') continue;
-    return {lower.substr(0, at), NumberIn(lower.substr(at, end - at)).value_or(0)};
+    const std::string_view rest = std::string_view(lower).substr(end + 1);
+    return {lower.substr(0, at), NumberIn(lower.substr(at, end - at)).value_or(0),
+            rest.size() > 2 && rest.substr(0, 2) == "-a" && IsDigit(rest[2])};
   }
-  return {lower, 0};
+  return {lower, 0, false};
 }
 
 // The preset that a name comes nearest to: by the family, as far as the names are alike, then by
-// the size.
+// what else the two say: whether it is a mixture of experts, its size, and that no more is said.
 std::string NearestModel(std::string_view name) {
   const std::size_t slash = name.find_last_of('/');
   const std::string_view own = slash == std::string_view::npos ? name : name.substr(slash + 1);
   const SizedName wanted = SizedNameOf(own);
   std::string nearest;
-  std::size_t most = 2;  // letters alike; fewer are no family
-  double best = 0;
+  std::tuple<std::size_t, bool, double, std::size_t> least;
   for (const std::string_view id : AllPresetIds("models")) {
     const SizedName each = SizedNameOf(id);
     std::size_t alike = 0;
@@ -49,12 +52,13 @@ std::string NearestModel(std::string_view name) {
            wanted.family[alike] == each.family[alike]) {
       ++alike;
     }
+    if (alike < 2) continue;  // no family
     const double ratio = wanted.size > 0 && each.size > 0 ? each.size / wanted.size : 1e3;
-    const double apart = std::max(ratio, 1 / ratio);
-    if (alike < most || (alike == most && !nearest.empty() && apart >= best)) continue;
+    const std::tuple apart(wanted.family.size() - alike, wanted.is_mixture != each.is_mixture,
+                           std::max(ratio, 1 / ratio), each.family.size() - alike);
+    if (!nearest.empty() && apart >= least) continue;
     nearest = id;
-    most = alike;
-    best = apart;
+    least = apart;
   }
   return nearest;
 }
