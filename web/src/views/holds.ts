@@ -64,7 +64,7 @@ export class HoldsElement extends LitElement {
           ? `Holds less than ${formatNumber(misses)} req/s`
           : misses === null
             ? `Holds ${formatNumber(meets)} req/s or more`
-            : `Holds about ${formatNumber(meets)} to ${formatNumber(misses)} req/s`;
+            : `Holds about ${[...new Set([formatNumber(meets), formatNumber(misses)])].join(' to ')} req/s`;
     return html`<span class="quiet-text">${range}${known === null && tookLong(report) ? '' : '…'}</span>`;
   }
 
