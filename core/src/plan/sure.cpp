@@ -142,9 +142,10 @@ std::string SureSentence(const std::optional<SureAnswer>& answer, bool load,
   };
   if (!answer->sure) {
     return Format(
-        " With the forecast's error no {} that was tried keeps them with 90 % probability; {} has "
-        "{}. A measurement of your own server narrows this most (servecast calibrate).",
-        load ? "load" : "number", place(answer->best_at), SureText(answer->best));
+        " With the forecast's error no {} that was tried keeps them with 90 % probability; {} {} "
+        "it is {}. A measurement of your own server narrows this most (servecast calibrate).",
+        load ? "load" : "number", load ? "at" : "with", place(answer->best_at),
+        SureText(answer->best));
   }
   const std::string even = answer->even && *answer->even != *answer->sure
                                ? Format(", {} at even odds", place(*answer->even))
