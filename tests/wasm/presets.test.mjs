@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
-import { fetchedKinds, filesOf, fileText, load, provide, root, simulationOf } from './module.mjs';
+import { fetchedKinds, filesOf, fileText, load, provide, provideAll, root, simulationOf } from './module.mjs';
 
 const { base } = JSON.parse(readFileSync(new URL('tests/golden/refusals.json', root), 'utf8'));
 const documentOf = (changes) => JSON.stringify({ ...base, ...changes });
@@ -65,15 +65,64 @@ test('OperatorTables_OfTheNearestGpu_AreAskedForOnlyWhenARunNeedsThem', async ()
   assert.deepEqual(missing({ latency: operators }), [], 'once is enough');
 });
 
-test('EveryFileOfPresets_IsHereOrIsTaken', async () => {
-  const module = await load();
-  const files = fetchedKinds.flatMap(filesOf);
-  assert.ok(files.length > 60);
-  for (const file of files) assert.equal(module.provide(file, fileText(file)), '[]', file);
-  const { models, hardware } = JSON.parse(module.catalog()).presets;
-  for (const preset of [...models, ...hardware]) {
-    const section = models.includes(preset) ? 'model' : 'hardware';
-    assert.deepEqual(issuesOf(module, documentOf({ [section]: { preset: preset.id } })), [], preset.id);
+const errorsOf = (module, text) => {
+  const simulation = new module.Simulation(text);
+  const errors = JSON.parse(simulation.error() || '[]');
+  simulation.delete();
+  return errors.map(({ path, kind }) => [path, kind]);
+};
+const wholeIsMissing = [['servecast.wasm', 'missing_file']];
+
+for (const name of ['servecast', 'servecast-first']) {
+  test(`EveryFileOfPresets_IsHereOrIsTaken_By_${name}`, async () => {
+    const module = await load(name);
+    const files = fetchedKinds.flatMap(filesOf);
+    assert.ok(files.length > 60);
+    for (const file of files) assert.equal(module.provide(file, fileText(file)), '[]', file);
+    const { models, hardware } = JSON.parse(module.catalog()).presets;
+    for (const preset of [...models, ...hardware]) {
+      const section = models.includes(preset) ? 'model' : 'hardware';
+      assert.deepEqual(issuesOf(module, documentOf({ [section]: { preset: preset.id } })), [], preset.id);
+    }
+  });
+}
+
+// What these models are checked for calls functions of their kinds of layers, which the first module leaves out.
+test('Layers_ThatTheFirstModuleLacks_NameTheWholeModule_WithWhateverElseIsAsked', async () => {
+  const [first, whole] = [await load('servecast-first'), await load()];
+  for (const module of [first, whole]) provideAll(module);
+  const engines = [
+    {},
+    { hybrid_kv_cache_manager: 'on' },
+    { enable_prefix_caching: false },
+    { enable_chunked_prefill: false },
+    { kv_offload: { cpu_gib: 10 } },
+    { kv_cache_dtype: 'fp8' },
+    { speculative: { method: 'ngram', num_speculative_tokens: 3 }, async_scheduling: false },
+  ];
+  const clusters = [
+    { pools: [{ tensor_parallel: 8 }] },
+    { pools: [{ tensor_parallel: 8, pipeline_parallel: 2 }] },
+    {
+      pools: [
+        { tensor_parallel: 8, role: 'prefill' },
+        { tensor_parallel: 8, role: 'decode' },
+      ],
+    },
+  ];
+  const { models } = JSON.parse(whole.catalog()).presets;
+  const listed = models.filter(({ document }) => document.layers);
+  assert.ok(new Set(listed.flatMap(({ document }) => document.layers.map(({ kind }) => kind))).size > 8);
+  for (const { id } of listed) {
+    for (const engine of engines) {
+      for (const cluster of clusters) {
+        const text = documentOf({ model: { preset: id }, hardware: { preset: 'b300-sxm' }, engine, cluster });
+        assert.ok(Array.isArray(issuesOf(first, text)), text);
+        JSON.parse(first.validate(text));
+        if (issuesOf(first, text).length === 0) assert.deepEqual(errorsOf(first, text), wholeIsMissing, text);
+        if (issuesOf(whole, text).length > 0) assert.ok(errorsOf(whole, text).length > 0, text);
+      }
+    }
   }
 });
 
@@ -107,15 +156,9 @@ test('Policy_ThatTheFirstModuleLacks_NamesTheWholeModule', async () => {
     { scheduler: { policy: 'orca' }, engine: { enable_prefix_caching: false } },
     { cluster: { pools: [{ replicas: 1, scheduler: { policy: 'sglang' } }, { replicas: 1 }] } },
   ].map(documentOf);
-  const errorsOf = (module, text) => {
-    const simulation = new module.Simulation(text);
-    const errors = JSON.parse(simulation.error() || '[]');
-    simulation.delete();
-    return errors.map(({ path, kind }) => [path, kind]);
-  };
   const [first, whole] = [await load('servecast-first'), await load()];
   for (const text of texts) {
-    assert.deepEqual(errorsOf(first, text), [['servecast.wasm', 'missing_file']], text);
+    assert.deepEqual(errorsOf(first, text), wholeIsMissing, text);
     assert.deepEqual(errorsOf(whole, text), [], text);
   }
 });

@@ -679,7 +679,7 @@ bool KvByGroups(const Scenario& s) { return GroupsAreKept(s) && NeedsKvGroups(s)
 
 bool NeedsKvGroups(const Scenario& s) {
   const ModelSpec& m = s.model;
-  if (!HasLayerKinds(m)) return false;
+  if (!HasLayerKinds(m) || !KnowsLayers(m)) return false;
   const bool on = GroupsOn(s);
   if (m.layers.empty()) return on && !Latent(m);                              // windows
   if (s.engine.hybrid_kv_cache_manager == HybridKvManager::kOn) return true;  // of one group, too
@@ -895,6 +895,7 @@ ModelCost WorkOf(const Scenario& s) {
 }
 
 std::optional<Unfit> UnfitOf(const Scenario& s) {
+  if (!KnowsLayers(s.model)) return std::nullopt;
   const std::int64_t tp = s.cluster.pool().tensor_parallel;
   if (!Divides(s.model, tp)) return std::nullopt;
   const std::vector<Stage> stages = StagesOf(s);

@@ -80,6 +80,9 @@ const LayerKindEntry& FindLayerKind(std::string_view name);  // requires: a regi
 
 // Whether the model has layers of several kinds: a list, or windows in some layers.
 bool HasLayerKinds(const ModelSpec& model);
+// Whether this module can say what its layers cost: the page's first one lacks most kinds, so what
+// it checks without the whole one leaves these models out.
+bool KnowsLayers(const ModelSpec& model);
 // Each layer of the model for itself, in order: its list repeated, or what its other fields say.
 std::vector<LayerSpec> LayersOf(const ModelSpec& model);
 

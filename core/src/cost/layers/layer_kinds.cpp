@@ -54,6 +54,12 @@ bool HasLayerKinds(const ModelSpec& m) {
   return !m.layers.empty() || (m.sliding_window > 0 && m.num_sliding_layers > 0);
 }
 
+bool KnowsLayers(const ModelSpec& m) {
+  return std::all_of(m.layers.begin(), m.layers.end(), [](const LayerSpec& layer) {
+    return FindLayerKind(layer.kind).work != nullptr;
+  });
+}
+
 std::vector<LayerSpec> LayersOf(const ModelSpec& m) {
   std::vector<LayerSpec> all;
   const auto count = static_cast<std::size_t>(m.num_hidden_layers);

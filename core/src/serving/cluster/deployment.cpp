@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "cost/calibrated.h"
+#include "cost/layers/layer_kind.h"
 #include "serving/replica/draft_latency.h"
 
 namespace servecast {
@@ -127,6 +128,7 @@ Result<Deployment> Deploy(const Scenario& scenario, bool labelled) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     Scenario alone = scenario;
     alone.UsePool(i);
+    if (!KnowsLayers(alone.model)) return MissingFiles(alone);
     if (!KvByGroups(alone)) alone.engine.block_size = KvBlockSize(alone);
     const Result<ModelCost> cost = ComputeModelCost(alone);
     if (!cost.ok()) {
