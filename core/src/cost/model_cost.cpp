@@ -679,10 +679,11 @@ bool KvByGroups(const Scenario& s) { return GroupsAreKept(s) && NeedsKvGroups(s)
 
 bool NeedsKvGroups(const Scenario& s) {
   const ModelSpec& m = s.model;
-  if (!HasLayerKinds(m) || !KnowsLayers(m)) return false;
+  if (!HasLayerKinds(m)) return false;
   const bool on = GroupsOn(s);
   if (m.layers.empty()) return on && !Latent(m);                              // windows
   if (s.engine.hybrid_kv_cache_manager == HybridKvManager::kOn) return true;  // of one group, too
+  if (!KnowsLayers(m)) return false;
   return std::any_of(m.layers.begin(), m.layers.end(), [&](const LayerSpec& layer) {
     const std::vector<KvLayer> caches =
         FindLayerKind(layer.kind).caches(InputOf(m, layer, 1, s.engine.kv_cache_dtype));
