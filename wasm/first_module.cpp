@@ -1,6 +1,6 @@
 // What a first visit's module has instead of clusters, scalers, queue caps, drafts, seats of
 // adapters, schedulers other than vLLM's and what a calibration says: no first verdict asks for
-// them, and nothing calls these, as MissingFiles names the whole module first.
+// them, and nothing calls these, as MissingModule names the whole module first.
 #include <cstdlib>
 #include <memory>
 #include <string>

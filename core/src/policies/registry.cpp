@@ -167,10 +167,12 @@ bool HasCluster(const Scenario& s) {
          FindRouter(s.cluster.router).holds;
 }
 
+Issues MissingModule(const Scenario& s) {
+  if (IsWholeEngine() || !NeedsWholeEngine(s)) return {};
+  return {{std::string(kWholeEngine), "is needed, and not here", "missing_file"}};
+}
+
 Issues MissingFiles(const Scenario& s) {
-  if (!IsWholeEngine() && NeedsWholeEngine(s)) {
-    return {{std::string(kWholeEngine), "is needed, and not here", "missing_file"}};
-  }
   for (const LatencyEntry& entry : LatencyModels()) {
     std::string file = entry.missing == nullptr ? "" : entry.missing(s);
     if (!file.empty()) return {{std::move(file), "is needed, and not here", "missing_file"}};

@@ -116,6 +116,7 @@ void Deployment::SetUpSchedulers(const RequestTable& requests) {
 }
 
 Result<Deployment> Deploy(const Scenario& scenario, bool labelled) {
+  if (Issues missing = MissingModule(scenario); !missing.empty()) return missing;
   Deployment deployment;
   Issues issues;
   const std::vector<PoolSpec>& specs = scenario.cluster.pools;
@@ -128,7 +129,6 @@ Result<Deployment> Deploy(const Scenario& scenario, bool labelled) {
   for (std::size_t i = 0; i < specs.size(); ++i) {
     Scenario alone = scenario;
     alone.UsePool(i);
-    if (!KnowsLayers(alone.model)) return MissingFiles(alone);
     if (!KvByGroups(alone)) alone.engine.block_size = KvBlockSize(alone);
     const Result<ModelCost> cost = ComputeModelCost(alone);
     if (!cost.ok()) {
