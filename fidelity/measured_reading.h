@@ -43,6 +43,9 @@ struct Reading {
 // The parts that are not empty, at most some 200 bytes.
 std::string RowLabel(std::initializer_list<std::string_view> parts);
 
+// Whether prefill and decode have servers of their own, and which.
+void ReadMode(MeasuredRow& row, MeasuredSetup& setup);
+
 // A serving run whose row states rate and lengths: arrivals and lengths are drawn anew.
 void ReadSweep(const Reading& reading);
 

@@ -143,9 +143,7 @@ void ReadPoisson(const Reading& r, Measured& m) {
   if (m.load.rate > 0) CheckSize(r, requests, requests / m.load.rate);
   ReadLengths(r.row, {"input_dist"}, kInputMean, m.load.input);
   ReadLengths(r.row, {"output_dist"}, kOutputMean, m.load.output);
-  if (r.row.Number({"max_concurrency"})) {
-    m.skipped = "a client that keeps no more than so many requests in flight (max_concurrency)";
-  }
+  m.load.max_concurrency = r.row.Whole({"max_concurrency"}, {1, 1e6});
 }
 
 const ColumnNames kStage = {"stage(-1=all)", "stage"};
@@ -337,6 +335,7 @@ void ReadRun(const Reading& r, const RunStages& run) {
 void ReadSweep(const Reading& r) {
   Measured m = r.Begin(RowLabel({r.row.Text({"run"}), r.row.Text({"point"})}));
   ReadServing(r, m);
+  ReadMode(r.row, m.setup);
   ReadPoisson(r, m);
   r.Add(std::move(m));
 }

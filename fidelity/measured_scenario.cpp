@@ -80,6 +80,7 @@ Result<WorkloadSpec> WorkloadOf(const MeasuredLoad& load, const Scenario& setup)
     case MeasuredForm::kPoisson: {
       WorkloadSpec workload;
       workload.arrivals.rate_per_s = load.rate;
+      workload.arrivals.max_concurrency = load.max_concurrency;
       workload.requests = load.requests;
       workload.prompt_tokens = LengthsOf(load.input);
       workload.output_tokens = LengthsOf(load.output);

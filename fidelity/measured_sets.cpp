@@ -126,6 +126,18 @@ void ReadWorkers(MeasuredRow& row, MeasuredSetup& s) {
   s.tensor_parallel = s.decode->tensor_parallel;
 }
 
+}  // namespace
+
+void ReadMode(MeasuredRow& row, MeasuredSetup& setup) {
+  const std::string mode = LowerCase(row.Text({"mode"}));
+  if (mode.find("disagg") != std::string::npos) return ReadWorkers(row, setup);
+  if (!mode.empty() && mode != "agg" && mode != "aggregated") {
+    row.Complain({"mode"}, "agg or disagg");
+  }
+}
+
+namespace {
+
 // Where no clients are counted but a batch is stated, of all servers or of a replica that decodes:
 // its step, with no prefill beside it, at the mean context.
 void ReadBatch(const Reading& r, Measured& m) {
@@ -161,12 +173,7 @@ void ReadClosedLoop(const Reading& r) {
   Measured m = r.Begin(RowLabel(
       {r.row.Text({"id"}), r.row.Text({"model"}), r.row.Text({"gpu"}), r.row.Text({"engine"})}));
   m.load.form = MeasuredForm::kClosedLoop;
-  const std::string mode = LowerCase(r.row.Text({"mode"}));
-  if (mode.find("disagg") != std::string::npos) {
-    ReadWorkers(r.row, m.setup);
-  } else if (!mode.empty() && mode != "agg" && mode != "aggregated") {
-    r.row.Complain({"mode"}, "agg or disagg");
-  }
+  ReadMode(r.row, m.setup);
   ReadLengths(r.row, m.load);
   // The client of InferenceX descends from vLLM's benchmark_serving.py, whose requests say
   // "temperature": 0.0 (vllm-project/vllm, benchmarks/backend_request_func.py).

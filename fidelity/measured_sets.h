@@ -77,6 +77,7 @@ struct MeasuredLoad {
   MeasuredLengths input, output;
   double rate = 0, duration_s = 0;
   std::int64_t requests = 0, batch = 0, context = 0, prefix = 0;
+  std::optional<std::int64_t> max_concurrency;  // kPoisson: that its client has in flight at most
   bool seats_stated = false;  // kClosedLoop: clients beyond max_num_seqs wait for a seat
   bool warm = false;          // kPromptPool: a stage before this one has cached the prompts
   // kReplay: all of the run, and which of them are scored.

@@ -40,6 +40,7 @@ std::int64_t RowBytes(const Scenario& s, const Trace& trace) {
   }
   if (turns) bytes += 8;
   if (w.arrivals.process == ArrivalProcess::kClosedLoop) bytes += 8;
+  if (CapsClients(w.arrivals)) bytes += 16;
   if (!w.classes.empty()) bytes += 1 + 4 + 8;  // class, priority, deadline
   if (timeouts) bytes += 8;
   if (adapters) bytes += 4;

@@ -230,6 +230,7 @@ TEST(Export, Traffic_ComesBackFromTheBenchmark) {
           "output_tokens": {"distribution": "fixed", "value": 200}, "requests": 321})",
       R"({"arrivals": {"process": "gamma", "rate_per_s": 8, "cv": 2}, "prompt_tokens": {"distribution": "uniform", "min": 800, "max": 1200},
           "output_tokens": {"distribution": "uniform", "min": 80, "max": 120}, "prefix": {"groups": 1, "tokens": 500}})",
+      R"({"arrivals": {"process": "poisson", "rate_per_s": 20, "max_concurrency": 64}, "prompt_tokens": {"value": 10}, "output_tokens": {"value": 10}})",
       R"({"arrivals": {"process": "closed_loop", "concurrency": 32}, "prompt_tokens": {"distribution": "fixed", "value": 256},
           "output_tokens": {"distribution": "fixed", "value": 64}, "prefix": {"groups": 5, "tokens": 1024}})",
       R"({"arrivals": {"process": "constant", "rate_per_s": 2}, "prompt_tokens": {"value": 10}, "output_tokens": {"value": 10}})",

@@ -30,6 +30,7 @@ RandomCase CaseInMicroseconds(std::uint64_t seed, Compat compat) {
     if (c.requests.pause[i] >= 0) c.requests.arrival[i] = c.requests.arrival[0];
   }
   c.requests.pause.clear();
+  c.requests.due.clear();
   Scale(c.requests.arrival);
   Scale(c.requests.think);
   Scale(c.requests.timeout);

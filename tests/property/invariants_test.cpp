@@ -34,6 +34,7 @@ RandomCase PlainCase(std::uint64_t seed) {
   }
   requests.think.clear();
   requests.pause.clear();
+  requests.due.clear();
   requests.timeout.clear();
   if (plain.latency.physics) {  // delays before the queue that hang on the prompt only
     std::vector<double>& alpha = plain.latency.physics->alpha_coefficients;
@@ -257,7 +258,7 @@ constexpr TimeNs kFactor = 4;
 
 RandomCase Scaled(RandomCase random_case) {
   RequestTable& requests = random_case.requests;
-  for (auto* times : {&requests.arrival, &requests.think, &requests.pause}) {
+  for (auto* times : {&requests.arrival, &requests.think, &requests.pause, &requests.due}) {
     for (TimeNs& time : *times) time = time < 0 ? time : kFactor * time;
   }
   for (auto* times : {&requests.ttft_deadline, &requests.timeout}) {

@@ -84,6 +84,7 @@ TEST(GarbageCollection, OfAnyShare_ChangesTimesOnly) {
     if (!c.requests.think.empty()) continue;  // a later turn comes when the one before is complete
     c.requests.arrival.assign(c.requests.arrival.size(), 0);
     c.requests.pause.clear();
+    c.requests.due.clear();
     c.requests.timeout.clear();
     c.latency.enqueue_base = c.latency.enqueue_per_token = c.latency.enqueue_scramble = 0;
     c.horizon.reset();

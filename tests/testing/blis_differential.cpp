@@ -284,6 +284,7 @@ RandomCase MakeBlisCase(std::uint64_t seed) {
     if (c.requests.pause[i] >= 0) c.requests.arrival[i] = c.requests.arrival[0];
   }
   c.requests.pause.clear();
+  c.requests.due.clear();
   c.stages.clear();
   const TimeNs old_base = c.latency.base;
   c.latency = MakeLatencySpec(dice, february);

@@ -422,6 +422,7 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.arrivals_under_load += more.arrivals_under_load;
   rules.arrivals_at_a_cache += more.arrivals_at_a_cache;
   rules.loop_starts += more.loop_starts;
+  rules.loop_dues += more.loop_dues;
   rules.loop_drops += more.loop_drops;
   rules.loop_timeouts += more.loop_timeouts;
   rules.retries += more.retries;

@@ -286,9 +286,11 @@ void SetRetries(RequestTable& requests, const std::vector<TimeNs>& backoff) {
   requests.backoff = backoff;
 }
 
-// A closed loop: all but the first few sessions wait for a client.
+// A closed loop: all but the first few sessions wait for a client. Or clients that hold back: they
+// are not due before the times that they had.
 void MakeLoop(Dice& dice, RandomCase& random_case) {
   RequestTable& requests = random_case.requests;
+  if (Dice(random_case.seed * 31 + 7).Percent(40)) requests.due = requests.arrival;
   const std::int64_t clients = dice.Pick({1, 2, 4, 12});
   const TimeNs base = random_case.latency.base;
   std::int64_t sessions = 0;
@@ -553,6 +555,7 @@ RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, st
   cut(requests.output_tokens);
   cut(requests.think);
   cut(requests.pause);
+  cut(requests.due);
   cut(requests.priority);
   cut(requests.ttft_deadline);
   cut(requests.timeout);
@@ -630,6 +633,7 @@ std::string Describe(const RandomCase& random_case) {
     };
     add("think", requests.think);
     add("pause", requests.pause);
+    add("due", requests.due);
     add("priority", requests.priority);
     add("deadline", requests.ttft_deadline);
     add("timeout", requests.timeout);

@@ -1071,6 +1071,10 @@ class Driver {
     if (row == requests_.size()) return;
     const auto at = static_cast<std::size_t>(row);
     requests_.arrival[at] = when + requests_.pause[at];
+    if (!requests_.due.empty() && requests_.due[at] > requests_.arrival[at]) {
+      requests_.arrival[at] = requests_.due[at];
+      ++scheduler_.Coverage().loop_dues;
+    }
     ++scheduler_.Coverage().loop_starts;
     Arrive(row);
   }

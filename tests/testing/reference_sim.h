@@ -86,6 +86,7 @@ struct ReferenceCoverage {
   std::int64_t arrivals_under_load = 0;  // whose delay before the queue depends on it
   std::int64_t arrivals_at_a_cache = 0;  // likewise, on what it has of the prompt
   std::int64_t loop_starts = 0;          // closed loop: sessions that waited for a client
+  std::int64_t loop_dues = 0;            // a client that was free waited for what was not yet due
   std::int64_t loop_drops = 0;           // of them dropped
   std::int64_t loop_timeouts = 0;        // time-outs in the queue or running that freed a client
   std::int64_t interfered = 0;           // steps that prefills made longer for decodes

@@ -149,6 +149,7 @@ class Reference {
     for (std::size_t r = 0; r < Table().pause.size(); ++r) {
       if (Table().pause[r] < 0 || Table().arrival[r] >= 0) continue;
       Table().arrival[r] = time + Table().pause[r];
+      if (!Table().due.empty()) Table().arrival[r] = std::max(Table().arrival[r], Table().due[r]);
       if (Send(r)) return;
       time = OverUnserved(r);
     }

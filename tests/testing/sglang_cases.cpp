@@ -70,8 +70,10 @@ void AddContent(Dice& dice, SglangCase& made, std::size_t groups) {
   t.content.push_back(static_cast<std::int32_t>(t.segments.size() - 1));
 }
 
-// A closed loop: all but the first few sessions wait for a client.
+// A closed loop: all but the first few sessions wait for a client. Or clients that hold back: they
+// are not due before the times that they had.
 void MakeLoop(Dice& dice, RequestTable& t) {
+  if (Dice(static_cast<std::uint64_t>(t.arrival.back())).Percent(40)) t.due = t.arrival;
   const std::int64_t clients = dice.Pick<std::int64_t>({1, 2, 4, 8});
   std::int64_t sessions = 0;
   for (std::size_t r = 0; r < t.arrival.size(); ++r) {

@@ -779,7 +779,9 @@ void Sglang::SendNext(RequestId done) {
     if (think >= 0) return after(done + 1, think);
   }
   for (std::size_t i = 0; i < t.pause.size(); ++i) {
-    if (t.pause[i] >= 0 && arrival_[i] < 0) return after(static_cast<RequestId>(i), t.pause[i]);
+    if (t.pause[i] < 0 || arrival_[i] >= 0) continue;
+    const TimeNs due = t.due.empty() ? 0 : t.due[i];
+    return after(static_cast<RequestId>(i), std::max(t.pause[i], due - now_));
   }
 }
 

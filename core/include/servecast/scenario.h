@@ -4,6 +4,7 @@
 // do the command's help and the page's form.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -560,6 +561,7 @@ struct ArrivalSpec {
   double rate_per_s = 1;
   double cv = 2;  // gamma, weibull: standard deviation of the gaps over their mean
   // Of the processes that have a rate.
+  std::optional<std::int64_t> max_concurrency;  // requests that clients have in flight at most
   RateProfile profile = RateProfile::kFlat;
   NumberTable rate_factors = {{0, 1}};  // piecewise: [from_s, factor], the first from 0
   double peak_hour = 14;                // diurnal
@@ -581,6 +583,11 @@ struct ArrivalSpec {
 
   friend bool operator==(const ArrivalSpec&, const ArrivalSpec&) = default;
 };
+
+// Clients hold back what would be too much at a time.
+inline bool CapsClients(const ArrivalSpec& arrivals) {
+  return HasRate(arrivals.process) && arrivals.max_concurrency.has_value();
+}
 
 enum class LengthDistribution {
   kFixed,
@@ -703,6 +710,10 @@ struct WorkloadSpec {
   RetrySpec retries;
   std::int64_t requests = 1000;  // replayed arrivals: all of the trace, `repeat` times, instead
 
+  bool HasTurns() const {  // conversations, of some class at least
+    const auto turns = [](const ClassSpec& c) { return c.turns.value_or(1) > 1; };
+    return sessions.turns > 1 || std::any_of(classes.begin(), classes.end(), turns);
+  }
   friend bool operator==(const WorkloadSpec&, const WorkloadSpec&) = default;
 };
 

@@ -218,7 +218,7 @@ class Reader {
   // When load of its own is offered with it; 0: none is.
   TimeNs OfferedAt(std::uint32_t i) const {
     if (!requests_.think.empty() && requests_.think[i] >= 0) return 0;
-    if (requests_.pause.empty()) return requests_.arrival[i];
+    if (!requests_.InLoop()) return requests_.arrival[i];
     return requests_.pause[i] < 0 ? 0 : requests_.arrival[i] - requests_.pause[i];
   }
 

@@ -88,10 +88,21 @@ std::optional<double> OfferedRate(const Scenario& s) {
   return StatedRate(s);
 }
 
+// Of clients that hold back: what they let through, where it is less than is stated.
+std::string HeldBack(const ArrivalSpec& a, double served, double stated) {
+  if (!CapsClients(a)) return "";
+  constexpr double kLess = 0.97;  // of chance and of a run's ends
+  if (served > kLess * stated) return Format(", at most {} at a time", *a.max_concurrency);
+  return Format(", of which clients with at most {} at a time send {}", *a.max_concurrency,
+                PerSecond(served));
+}
+
 // " at 40 req/s".
 std::string Load(const Scenario& s, const Report& r) {
   const ArrivalSpec& a = s.workload.arrivals;
-  if (const std::optional<double> rate = StatedRate(s)) return " at " + PerSecond(*rate);
+  if (const std::optional<double> rate = StatedRate(s)) {
+    return " at " + PerSecond(*rate) + HeldBack(a, r.requests_per_s, *rate);
+  }
   if (a.process == ArrivalProcess::kClosedLoop) return " with " + Count(a.concurrency, "client");
   if (a.process == ArrivalProcess::kStatic)
     return " with " + Count(r.arrived, "request") + " at once";

@@ -113,6 +113,7 @@ class Bench {
     const ArrivalSpec& a = w_.arrivals;
     const bool rate = HasRate(a.process);
     Add("--request-rate", rate ? NumberText(a.rate_per_s) : "inf");
+    if (CapsClients(a)) Add("--max-concurrency", Format("{}", *a.max_concurrency));
     if (a.process == ArrivalProcess::kGamma) {
       // Shape of a gamma distribution with this coefficient of variation.
       Add("--burstiness", NumberText(1 / (a.cv * a.cv)));

@@ -78,16 +78,8 @@ void TakeArrivals(const BenchTraffic& traffic, std::string_view from, Draft& dra
     // Coefficient of variation of a gamma distribution: 1 / sqrt(shape).
     if (!even && !poisson) arrivals["cv"] = NumberJson(1 / std::sqrt(traffic.burstiness));
     if (traffic.concurrency) {
+      arrivals["max_concurrency"] = *traffic.concurrency;
       draft.Measure("concurrency_limit", static_cast<double>(*traffic.concurrency), from);
-      const std::string what = Format("at most {} requests at a time", *traffic.concurrency);
-      draft.Ignore(what, "a limit of clients beside a rate is not modelled");
-      draft.Warn(Format(
-          "{}: not modelled beside a rate. It binds where a request takes longer than {} s; "
-          "then say workload.arrivals = {{\"process\": \"closed_loop\", \"concurrency\": {}}}",
-          what,
-          ShortNumber(static_cast<double>(*traffic.concurrency) /
-                      (ramp ? std::max(traffic.ramp->from, traffic.ramp->to) : traffic.rate_per_s)),
-          *traffic.concurrency));
     }
   } else if (traffic.concurrency) {
     arrivals["process"] = "closed_loop";

@@ -74,6 +74,8 @@ constexpr FeatureRow kRows[] = {
     {kClosedLoop, kOfCompat,
      [](S s) { return s.workload.arrivals.process == ArrivalProcess::kClosedLoop; },
      "/workload/arrivals/process", "any other", "in a closed loop"},
+    {kCappedClients, kOfCompat, [](S s) { return CapsClients(s.workload.arrivals); },
+     "/workload/arrivals/max_concurrency", "none", "with max_concurrency"},
     {kRetries, kRules, [](S s) { return s.workload.retries.On(); }, "/workload/retries/max", "0",
      "with workload.retries"},
     {kRetriedCaps, 0,

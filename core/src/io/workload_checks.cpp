@@ -87,6 +87,14 @@ void CheckSharing(const WorkloadSpec& w, Issues& issues) {
   CheckTurns(w.sessions.turns, "/workload/sessions/turns", w, issues);
 }
 
+// A cap counts requests, and a conversation's next one is due when its answer has come.
+void CheckCap(const WorkloadSpec& w, Issues& issues) {
+  if (!CapsClients(w.arrivals) || !w.HasTurns()) return;
+  issues.push_back({"/workload/arrivals/max_concurrency",
+                    Format("found {}, allowed none with sessions of several turns",
+                           *w.arrivals.max_concurrency)});
+}
+
 // What a class has of its own, with what the workload has.
 void CheckClass(const ClassSpec& c, const std::string& path, const WorkloadSpec& w,
                 Issues& issues) {
@@ -142,6 +150,7 @@ void CheckWorkload(const WorkloadSpec& w, Issues& issues) {
     CheckCorrelation(w.prompt_tokens, w.output_tokens, "/workload", issues);
   }
   CheckSharing(w, issues);
+  CheckCap(w, issues);
   CheckProfile(w.arrivals, issues);
   CheckRetries(w, issues);
   CheckClasses(w, issues);

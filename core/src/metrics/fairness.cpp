@@ -10,13 +10,13 @@ namespace {
 // Later turns come as fast as they are answered, and clients of a closed loop ask as fast: they
 // say nothing of what is offered.
 bool ComesByItself(const RequestTable& requests, std::size_t i) {
-  return requests.pause.empty() && (requests.think.empty() || requests.think[i] < 0);
+  return !requests.InLoop() && (requests.think.empty() || requests.think[i] < 0);
 }
 
 }  // namespace
 
 TimeNs RunView::LastOffered() const {
-  if (!requests.pause.empty()) return end;
+  if (requests.InLoop()) return end;
   TimeNs last = 0;
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
     if (ComesByItself(requests, i) && Arrived(i)) last = std::max(last, requests.arrival[i]);

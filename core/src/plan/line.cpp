@@ -11,10 +11,6 @@ namespace {
 
 // A plan goes so far from the scenario's own load, and no further.
 constexpr double kFarthest = 1 << 20;
-bool HasTurns(const WorkloadSpec& w) {
-  return w.sessions.turns > 1 || std::any_of(w.classes.begin(), w.classes.end(),
-                                             [](const auto& c) { return c.turns.value_or(1) > 1; });
-}
 
 }  // namespace
 
@@ -28,13 +24,21 @@ double TotalRate(const WorkloadSpec& w) {
   return rate + (shared ? w.arrivals.rate_per_s : 0);
 }
 
-void CheckIsNotScaled(const ClusterSpec& cluster, Issues& issues) {
-  if (!cluster.scaling.On()) return;
-  issues.push_back(
-      {"/cluster/scaling/policy",
-       Format("found \"{}\", allowed \"none\" in a plan: a plan goes by a fixed number "
-              "of replicas",
-              cluster.scaling.policy)});
+void CheckCanPlan(const Scenario& scenario, Issues& issues) {
+  if (scenario.cluster.scaling.On()) {
+    issues.push_back(
+        {"/cluster/scaling/policy",
+         Format("found \"{}\", allowed \"none\" in a plan: a plan goes by a fixed number "
+                "of replicas",
+                scenario.cluster.scaling.policy)});
+  }
+  const ArrivalSpec& arrivals = scenario.workload.arrivals;
+  if (CapsClients(arrivals)) {
+    issues.push_back({"/workload/arrivals/max_concurrency",
+                      Format("found {}, allowed none in a plan: what is too much would wait at its "
+                             "client, where no target counts it",
+                             *arrivals.max_concurrency)});
+  }
 }
 
 std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options) {
@@ -59,7 +63,7 @@ std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options)
   }
   if (!HasRate(a.process)) return std::nullopt;
   return from(TotalRate(scenario.workload),
-              HasTurns(scenario.workload) ? "conversations/s" : "requests/s");
+              scenario.workload.HasTurns() ? "conversations/s" : "requests/s");
 }
 
 Scenario ScenarioAt(const Scenario& scenario, const PlanOptions& options, double at) {

@@ -187,7 +187,7 @@ Result<Plan> Plan::Create(Scenario scenario, Trace trace, PlanOptions options) {
   if (scenario.slo.empty()) {
     issues.push_back({"/slo", "found no target, allowed one at least: a plan keeps targets"});
   }
-  CheckIsNotScaled(scenario.cluster, issues);
+  CheckCanPlan(scenario, issues);
   const std::optional<Line> line = LineOf(scenario, options);
   if (!line) {
     issues.push_back(

@@ -262,7 +262,7 @@ class Drills final : public Question::Answerer {
  public:
   static Made Make(Scenario scenario, Trace trace, const QuestionOptions& options) {
     Issues issues = IssuesOf(options.drill);
-    CheckIsNotScaled(scenario.cluster, issues);
+    CheckCanPlan(scenario, issues);
     if (scenario.slo.empty()) {
       issues.push_back({"/slo", "found no target, allowed one at least: a plan keeps targets"});
     }

@@ -218,6 +218,9 @@ Result<SpeculationPlan> SpeculationPlan::Create(Scenario scenario, Trace trace) 
     return Issues{{"/engine/speculative/method",
                    "found \"none\", allowed any other: the question is until which load it pays"}};
   }
+  Issues issues;
+  CheckCanPlan(scenario, issues);
+  if (!issues.empty()) return issues;
   const std::optional<Line> line = LineOf(scenario, {});
   if (!line) {
     return Issues{{"/workload/arrivals/process",

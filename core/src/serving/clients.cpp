@@ -159,8 +159,9 @@ void Clients::Free(TimeNs time) {
   for (; waiting_ < requests_.pause.size(); ++waiting_) {
     if (requests_.pause[waiting_] < 0) continue;
     const auto request = static_cast<RequestId>(waiting_);
-    requests_.arrival[waiting_] = static_cast<TimeNs>(
-        std::min(WideInt{time} + requests_.pause[waiting_], WideInt{kClockEnd}));
+    const TimeNs due = requests_.due.empty() ? 0 : requests_.due[waiting_];
+    const WideInt start = std::max(WideInt{time} + requests_.pause[waiting_], WideInt{due});
+    requests_.arrival[waiting_] = static_cast<TimeNs>(std::min(start, WideInt{kClockEnd}));
     if (Send(request)) {
       ++waiting_;
       return front_.Push(WhenOf(request));

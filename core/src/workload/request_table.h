@@ -47,6 +47,9 @@ struct RequestTable {
   // of their rows, wait for the next client whose session is over - its last turn complete, one
   // dropped or timed out - and start so long after that. -1 for later turns, too.
   std::vector<TimeNs> pause;
+  // Optional, beside `pause`, where clients hold back what would be too much at a time: when they
+  // would have sent it. Of a session that waits, the earliest start.
+  std::vector<TimeNs> due;
   std::vector<std::int32_t> priority;  // optional; lower is more urgent
   // Optional, >= 1: the limit that its client sets, which schedulers know; else they are told what
   // the scenario says of it.
@@ -77,6 +80,9 @@ struct RequestTable {
   std::vector<TimeNs> backoff;
   // Retries that are sent are at most this share of the requests that were; below 0: any number.
   double retry_budget = -1;
+
+  // Whether load comes as fast as it is answered, and no faster.
+  bool InLoop() const { return !pause.empty() && due.empty(); }
 
   std::int64_t size() const { return static_cast<std::int64_t>(arrival.size()); }
 

@@ -244,7 +244,9 @@ void Maker::SizeColumns(std::size_t n, RequestTable& table) const {
   size(true, table.prompt_tokens);
   size(true, table.output_tokens);
   size(turns, table.think);
-  size(w_.arrivals.process == ArrivalProcess::kClosedLoop, table.pause);
+  const bool capped = CapsClients(w_.arrivals);
+  size(w_.arrivals.process == ArrivalProcess::kClosedLoop || capped, table.pause);
+  size(capped, table.due);
   size(priorities, table.priority);
   size(deadlines, table.ttft_deadline);
   size(timeouts, table.timeout);
@@ -298,7 +300,12 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
   if (!table.think.empty()) {
     table.think[row] = first ? -1 : DrawThinkTime(kind.seed, key, kind.think_time_s);
   }
-  if (!table.pause.empty()) {
+  if (!table.due.empty()) {
+    const bool waits = static_cast<std::int64_t>(row) >= *w_.arrivals.max_concurrency;
+    table.due[row] = session.start;
+    table.pause[row] = waits ? 0 : -1;
+    if (waits) table.arrival[row] = -1;
+  } else if (!table.pause.empty()) {
     const bool waits = first && session.start < 0;
     table.pause[row] = waits ? DrawThinkTime(kind.seed, key, w_.arrivals.think_time_s) : -1;
   }
