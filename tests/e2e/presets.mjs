@@ -2,6 +2,7 @@
 // coefficients. And of checks that once were the command's alone. Part of run.mjs.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { deflateRawSync } from 'node:zlib';
 import { dropFile, field, fingerprint, nextResult, problem, root, turnGroup, verdict } from './browser.mjs';
 import { site, task } from './harness.mjs';
 
@@ -20,6 +21,29 @@ await task('checks: attention on GPUs that are not there is an error of its fiel
   assert.match(await attention.locator('.field-error').innerText(), /a divisor of replicas 1/);
   assert.equal(await page.locator('[data-complete]:not([data-complete="stale"])[data-state="meets"]').count(), 0);
 });
+
+// Each asks for another part of what the first module leaves out.
+for (const [model, gpus] of [
+  ['gpt-oss-120b', 1],
+  ['deepseek-v4-flash', 4],
+  ['kimi-k2.5', 8],
+])
+  await task(`presets: ${model} is answered from its link`, async (page) => {
+    const document = {
+      schema: 1,
+      model: { preset: model },
+      hardware: { preset: 'b300-sxm' },
+      cluster: { pools: [{ tensor_parallel: gpus }] },
+      workload: { preset: 'chat' },
+      slo: [{ metric: 'ttft', percentile: 99, limit_ms: 2000 }],
+    };
+    await page.goto('about:blank');
+    await page.goto(`${site.url}#z1.${deflateRawSync(JSON.stringify(document)).toString('base64url')}`);
+    assert.match(await verdict(page), /^(Meets|Misses|Near|Overloaded)/);
+    const menu = field(page, '/model/preset').locator('select');
+    assert.equal(await menu.inputValue(), model);
+    assert.ok((await menu.locator('optgroup[label="Current"] option').count()) > 20);
+  });
 
 await task('presets: a GPU of measured servers is fetched once, when it is chosen', async (page) => {
   await verdict(page);

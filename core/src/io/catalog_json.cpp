@@ -22,7 +22,7 @@ using Json = nlohmann::json;
 constexpr const char* kDefaultScenario = "llama-3.1-8b-h100-chat";
 
 // Of presets that stand behind the others in menus.
-constexpr const char* kMeasuredGroup = "of measured servers";
+constexpr const char* kApart = "more";
 
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
@@ -137,7 +137,7 @@ Json PresetList(const char* kind) {
         file != nullptr ? *file : Json{{"name", std::string(of.name)}, {"description", ""}};
     for (const char* ours : {"like", "measured_with", "peak"}) entry.erase(ours);
     if (file != nullptr) entry["document"] = *FindPresetDocument(kind, id);
-    if (of.kind != kind) entry["group"] = kMeasuredGroup;
+    if (of.kind != kind) entry["group"] = kApart;
     entry["id"] = std::string(id);
     list.push_back(std::move(entry));
   }

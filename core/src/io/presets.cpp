@@ -32,7 +32,7 @@ const EmbeddedPreset* Find(std::string_view kind, std::string_view id) {
   return nullptr;
 }
 
-// Of that kind, or of measured servers.
+// Of that kind, or of its part that is fetched.
 const EmbeddedPreset* FindAny(std::string_view kind, std::string_view id) {
   const EmbeddedPreset* preset = Find(kind, id);
   return preset != nullptr ? preset : Find(std::string(kMeasured) + std::string(kind), id);

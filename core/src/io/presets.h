@@ -28,19 +28,20 @@ inline constexpr std::string_view kDefaultEngine = "vllm";
 // Of a kind ("models", "hardware", "engines", "hosts", "workloads", "scenarios"), ascending. Never
 // empty.
 std::vector<std::string_view> PresetIds(std::string_view kind);
-// Those of measured servers ("measured_models", "measured_hardware") behind the others.
+// And behind them those that the page fetches when they are chosen ("measured_models",
+// "measured_hardware").
 std::vector<std::string_view> AllPresetIds(std::string_view kind);
 
 // What is known of a file that may not be here; an empty id: there is none.
 struct PresetName {
   std::string_view kind, id, name;
 };
-// Of that kind, or of measured servers.
+// Of that kind, or of its part that is fetched.
 PresetName NameOfPreset(std::string_view kind, std::string_view id);
 
 // The whole file; nullptr when there is none, or it is not here. Parsed once per program.
 const nlohmann::json* FindPreset(std::string_view kind, std::string_view id);
-// Its "document", of that kind or of measured servers: of a GPU that says which other it is "like",
+// Its "document", of that kind or its other part: of a GPU that says which other it is "like",
 // with what that one has.
 const nlohmann::json* FindPresetDocument(std::string_view kind, std::string_view id);
 // The host of the servers of that GPU and engine, by their presets, that were measured; "": that of
@@ -50,7 +51,7 @@ std::string_view HostMeasuredWith(std::string_view hardware, std::string_view en
 std::string_view PresetText(std::string_view kind, std::string_view id);
 
 // An issue of kind "missing_file", whose path is the file, when it is known but not here; else
-// none. Of that kind or of measured servers.
+// none. Of either part.
 Issues MissingPreset(std::string_view kind, std::string_view id);
 // The same when the file is here without its sources, as the page has it.
 Issues MissingSources(std::string_view kind, std::string_view id);

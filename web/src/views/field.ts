@@ -10,6 +10,9 @@ import { stepped } from '../lib/steps';
 import { inTurnIf } from '../lib/turns';
 import { rangeText, unitOf, type Choice } from '../state/fields';
 
+// Models that people begin to serve now, by the names of their presets.
+const current =
+  /^(deepseek-v(3\.2|4)|gemma-4|glm-5|gpt-oss|kimi-k(2\.|3)|mimo|minimax-m|nemotron-3|qwen3\.[5-9]|step-3)/;
 // Types that are typed as JSON.
 const JSON_KINDS: Readonly<Record<string, string>> = { list: 'a JSON list', object: 'a JSON object' };
 
@@ -241,9 +244,34 @@ export class FieldElement extends LitElement {
       .value=${live(current)}
       @change=${(event: Event) => choose((event.target as HTMLSelectElement).value)}
     >
-      ${options.map(item)}
-      ${apart.length === 0 ? nothing : html`<optgroup label=${sentence(apart[0]?.group ?? '')}>${apart.map(({ id }) => item(id))}</optgroup>`}
+      ${
+        pointer === '/model/preset'
+          ? this.#models([...options, ...apart.map(({ id }) => id)], item)
+          : [
+              options.map(item),
+              this.#group(
+                apart[0]?.group ?? '',
+                apart.map(({ id }) => item(id)),
+              ),
+            ]
+      }
     </select>`;
+  }
+
+  #group(label: string, items: readonly TemplateResult[]): TemplateResult | typeof nothing {
+    return items.length === 0 ? nothing : html`<optgroup label=${sentence(label)}>${items}</optgroup>`;
+  }
+
+  /** What people ask for now stands first. */
+  #models(ids: readonly string[], item: (id: string) => TemplateResult): unknown {
+    const [recent, earlier] = [true, false].map((is) =>
+      ids.filter((id) => id !== '' && current.test(id) === is).sort(),
+    );
+    return [
+      ids.filter((id) => id === '').map(item),
+      this.#group('current', (recent ?? []).map(item)),
+      this.#group('earlier', (earlier ?? []).map(item)),
+    ];
   }
 
   #boolean(invalid: boolean): TemplateResult {
