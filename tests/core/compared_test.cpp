@@ -418,7 +418,8 @@ TEST(KnownError, ChangedFigure_EndsTheClaimInAWholeSentence) {
   }
   // What experts cost, where there are some.
   const std::string experts = Document("mixtral-8x7b", "h100-sxm");
-  for (const char* cost : {"fp8_experts_read_share", "expert_exchange_latencies"}) {
+  for (const char* cost :
+       {"fp8_experts_read_share", "unpacked_experts_tflops", "expert_exchange_latencies"}) {
     const std::string set = std::string("engine.") + cost + "=1";
     EXPECT_EQ(KnownErrorOf(Changed({set}, document)), whole) << cost;
     EXPECT_TRUE(Contains(KnownErrorOf(Changed({set}, experts)), " was changed since")) << cost;

@@ -86,6 +86,7 @@ void SetVariants(Dice& dice, Scenario& s) {
   if (m.num_local_experts == 0) return;
   s.engine.enable_expert_parallel = dice.Next() < 0.5;
   if (dice.Next() < 0.5) s.engine.fp8_experts_read_share = dice.Log(0.1, 1);
+  if (dice.Next() < 0.5) s.engine.unpacked_experts_tflops = dice.Log(100, 3000);
   s.engine.expert_exchange_latencies = dice.Log(1, 20);
   m.shared_expert_intermediate_size = 64 * dice.Integer(0, 64);
   m.num_dense_layers = dice.Integer(0, m.num_hidden_layers);
@@ -718,6 +719,26 @@ TEST(Analytic, ExpertsOfEightBits_AreAllReadWhereTheEngineDoes) {
     s.engine.fp8_experts_read_share = 0;
     EXPECT_EQ(seconds(8), with);
     s.engine.fp8_experts_read_share = 0.5;
+  }
+}
+
+// On Hopper kernels of an engine unpack 4-bit experts at a rate of their own, and what binds is as
+// much longer as their operations take at it; elsewhere it changes nothing.
+TEST(Analytic, ExpertsThatAnEngineUnpacks_TakeAsLongMore_OnHopperAlone) {
+  const auto prompt_s = [](const char* gpu, const char* tflops) {
+    const Scenario s = testing::Parsed(testing::Changed(
+        {R"(model={"preset":"gpt-oss-120b"})", std::string(R"(hardware={"preset":")") + gpu + "\"}",
+         std::string("engine.unpacked_experts_tflops=") + tflops}));
+    return static_cast<double>(StepTime(s, {0, 0, {{4000, 0, 4000, true}}})) * 1e-9;
+  };
+  const double flops = 4000.0 * 36 * 4 * 3 * 2 * 2880 * 2880;
+  for (const char* hopper : {"h100-sxm", "h200-sxm"}) {
+    EXPECT_EQ(prompt_s(hopper, "0"), prompt_s(hopper, "1600"));
+    EXPECT_NEAR(prompt_s(hopper, "400") - prompt_s(hopper, "800"),
+                flops * (1 / 400e12 - 1 / 800e12), 1e-4);
+  }
+  for (const char* other : {"a100-80gb", "l40s", "b200-sxm"}) {
+    EXPECT_EQ(prompt_s(other, "0"), prompt_s(other, "200")) << other;
   }
 }
 

@@ -27,8 +27,7 @@ std::vector<std::string> RandomServer(std::uint64_t seed) {
       "workload.requests=300",
       R"(workload.output_tokens={"distribution":"uniform","min":1,"max":60})",
       fmt::format("workload.arrivals.rate_per_s={}", dice.Pick({5, 50, 300})),
-      fmt::format("engine.max_num_seqs={}", dice.Pick({2, 8, 64})),
-      fmt::format("seed={}", seed)};
+      fmt::format("engine.max_num_seqs={}", dice.Pick({2, 8, 64})), fmt::format("seed={}", seed)};
   switch (dice.Between(0, 5)) {
     case 0:
       set.insert(set.begin(), R"(engine={"preset":"sglang"})");
@@ -94,9 +93,9 @@ TEST(Capped, Clients_SendWhenOneIsFree_AndNotBeforeItIsDue) {
         continue;
       }
       ++held;
-      EXPECT_TRUE(std::any_of(ended.begin(), ended.end(), [&](double time) {
-        return std::abs(time - sent[i]) < 1e-8;
-      })) << i << " is sent at " << sent[i];
+      EXPECT_TRUE(std::any_of(ended.begin(), ended.end(),
+                              [&](double time) { return std::abs(time - sent[i]) < 1e-8; }))
+          << i << " is sent at " << sent[i];
     }
   }
   EXPECT_GT(held, 3000);
@@ -128,12 +127,11 @@ TEST(Capped, CapThatNeverBinds_ChangesNoBit) {
 
 // A cap of 1 and a rate that no server keeps: one request after the other, as of one client.
 TEST(Capped, Overload_IsThatOfAClosedLoop_AndSaid) {
-  const std::string open =
-      Changed({"workload.arrivals.rate_per_s=1000", "workload.requests=400",
-               R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":200}])"});
+  const std::string open = Changed({"workload.arrivals.rate_per_s=1000", "workload.requests=400",
+                                    R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":200}])"});
   const Report capped = RunToEnd(Changed({Cap(16)}, open));
-  const Report loop = RunToEnd(Changed(
-      {R"(workload.arrivals={"process":"closed_loop","concurrency":16})"}, open));
+  const Report loop =
+      RunToEnd(Changed({R"(workload.arrivals={"process":"closed_loop","concurrency":16})"}, open));
   EXPECT_NEAR(capped.requests_per_s / loop.requests_per_s, 1, 0.03);
   EXPECT_NEAR(capped.e2e_ms.mean / loop.e2e_ms.mean, 1, 0.03);
   Experiment experiment = Good(Experiment::Create(Parsed(Changed({Cap(16)}, open))));

@@ -40,6 +40,7 @@ const std::multimap<Feature, Overrides>& Asking() {
       {kFailures, {R"(cluster.failures={"mtbf_s":1000})"}},
       {kRetriedCaps, {"workload.retries.max=2", "engine.max_num_queued_reqs=20"}},
       {kClosedLoop, {R"(workload.arrivals={"process":"closed_loop","concurrency":4})"}},
+      {kCappedClients, {"workload.arrivals.max_concurrency=4"}},
       {kOrders, {"scheduler.order=sjf"}},
       {kPriorities, {"scheduler.priority=constant"}},
       {kVictims, {"scheduler.preemption=tail"}},

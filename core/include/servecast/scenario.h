@@ -296,6 +296,9 @@ struct EngineSpec {
   // Of `bandwidth_efficiency`, what kernels of experts in 8 bits reach that read all of them in
   // each step; 0: they read those that tokens chose, as fast as others do.
   double fp8_experts_read_share = 0;
+  // What prompts take more on Hopper where 4-bit weights of experts are unpacked to 16, as a rate
+  // of their operations; 0: as with other kernels.
+  double unpacked_experts_tflops = 0;
   // Latencies of an all-reduce that a layer waits where replicas share its experts: for the tokens
   // of the others, and for the results of its own.
   double expert_exchange_latencies = 2;

@@ -238,7 +238,8 @@ class CauseLister {
           {"workload.arrivals.process=gamma", "workload.arrivals.cv=2"},
           "the client's --burstiness; times of arrival in its log");
     }
-    if (const std::optional<std::int64_t> clients = HeldBy(); clients && *clients >= 1 && !CapsClients(a)) {
+    if (const std::optional<std::int64_t> clients = HeldBy();
+        clients && *clients >= 1 && !CapsClients(a)) {
       // Whatever rate was asked for.
       all_.push_back(
           {"arrivals",

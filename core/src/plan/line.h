@@ -28,8 +28,8 @@ double TotalRate(const WorkloadSpec& workload);
 // nullopt: the scenario has no such quantity (requests that all come at once have no rate).
 std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options);
 
-// A plan goes by a fixed number of replicas, and by what all that is sent waits for: the issues of a
-// scenario with a scaler, or with clients that hold back.
+// A plan goes by a fixed number of replicas, and by what all that is sent waits for: the issues of
+// a scenario with a scaler, or with clients that hold back.
 void CheckCanPlan(const Scenario& scenario, Issues& issues);
 
 // The scenario with so much of it. Requires: LineOf, and `at` within its ends.

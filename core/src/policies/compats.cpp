@@ -30,16 +30,17 @@ constexpr Lack kVidurLacks[] = {
 
 constexpr CompatEntry kCompats[] = {
     {Compat::kNone, "none",
-     Features{kDrafts,         kAdapters,   kQueueCaps, kStages,      kRoles,
-              kDisk,           kTimeouts,   kOrders,    kPriorities,  kVictimByPriority,
-              kHostOverlap,    kClosedLoop, kCappedClients, kReplicas,  kLoadRouters, kPreemptionMean,
-              kExpertReplicas, kFloat32,    kKvGroups,  kScaling,     kRetries,
-              kFailures},
+     Features{kDrafts,         kAdapters,       kQueueCaps,     kStages,     kRoles,
+              kDisk,           kTimeouts,       kOrders,        kPriorities, kVictimByPriority,
+              kHostOverlap,    kClosedLoop,     kCappedClients, kReplicas,   kLoadRouters,
+              kPreemptionMean, kExpertReplicas, kFloat32,       kKvGroups,   kScaling,
+              kRetries,        kFailures},
      kNoneLacks},
     {Compat::kBlisFebruary2026, "blis-2026-02", kBlisHas, kBlisLacks},
     {Compat::kBlis, "blis", kBlisHas | Features{kTimeouts, kBlisPrices}, kBlisLacks},
     {Compat::kVidur, "vidur",
-     Features{kStages, kHostOverlap, kClosedLoop, kCappedClients, kReplicas, kPreemptionMean, kFloat32},
+     Features{kStages, kHostOverlap, kClosedLoop, kCappedClients, kReplicas, kPreemptionMean,
+              kFloat32},
      kVidurLacks},
 };
 

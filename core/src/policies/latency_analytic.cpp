@@ -76,8 +76,14 @@ constexpr double kUnpackedPerNs = 4600;
 // products: TFLOP/s of products that take as long. Prompts of gpt-oss-20b on H100 and H200 take 1.3
 // times as long as without (NVIDIA/TensorRT-LLM@03e27c7d,
 // docs/source/developer-guide/perf-overview.md), on an A100 1.0 to 1.1 times
-// (gpustack/gpustack@47277d79, docs/performance-lab).
+// (gpustack/gpustack@47277d79, docs/performance-lab). An engine may have kernels of its own for
+// prompts on Hopper (EngineSpec::unpacked_experts_tflops); those for few rows are as others are.
 constexpr double kUnpackedTflops = 1600;
+// Products of 8 bits but not of 4, and memory on the package: Hopper. Cards of Ada have the former.
+bool IsHopper(const HardwareSpec& h) {
+  constexpr double kOnPackageGbS = 1500;  // H100 PCIe has 2,039 GB/s, an RTX 4090 1,008
+  return h.peak_fp8_tflops > 0 && h.peak_fp4_tflops == 0 && h.memory_bandwidth_gb_s > kOnPackageGbS;
+}
 constexpr double kUnpackingKernels = 2.1;  // instead of kExpertKernels
 // Of a pair of query and key attention takes an exponential whatever the width of its head, and
 // heads narrower than this have less products beside it: they take as long as heads of it. Prompts
@@ -166,6 +172,9 @@ class Analytic final : public LatencyModel {
       }
       if (unpacked) {
         expert_ns_ += cost.expert_flops_per_token / (kUnpackedTflops * 1e3);
+        if (const double own = s.engine.unpacked_experts_tflops; own > 0 && IsHopper(s.hardware)) {
+          unpacked_prompt_ns_ = cost.expert_flops_per_token * (1 / own - 1 / kUnpackedTflops) / 1e3;
+        }
         expert_bytes_ = std::max(expert_bytes_, weights / (kUnpackedPerNs * byte_ns_));
       }
       // By the weights' type alone: a GPU without products of 8 bits is not faster for it.
@@ -234,6 +243,7 @@ class Analytic final : public LatencyModel {
       parts.Add(pairs_of_decodes * cost_.decode_flops_per_pair * attention_flop_ns_,
                 context_tokens * cost_.kv_bytes_per_token * kv_byte_ns_);
     }
+    const double of_decodes = tokens;
     for (const PrefillChunk& chunk : shape.prefill) {
       const auto n = static_cast<double>(chunk.tokens);
       const auto context = static_cast<double>(chunk.context);
@@ -247,9 +257,10 @@ class Analytic final : public LatencyModel {
       }
       parts.Add(pairs * pair_ns_, read * cost_.kv_bytes_per_token * kv_byte_ns_);
     }
+    const double of_prompts = tokens - of_decodes;
     parts.Blend(dense_, tokens);
     parts.memory += cost_.activation_bytes_per_token * tokens * byte_ns_;
-    if (cost_.expert_bytes > 0) AddExperts(tokens, parts);
+    if (cost_.expert_bytes > 0) AddExperts(tokens, of_prompts, parts);
     if (sampled > 0) parts.Blend(lm_head_, sampled);
     const double host = step_ns_ + sequence_ns_ * sequences;
     double overhead =
@@ -379,7 +390,7 @@ class Analytic final : public LatencyModel {
     return Exp(std::max(log_untouched_ - kPopularity * Log(1 + later / kPopularity), -700.0));
   }
 
-  void AddExperts(double tokens, Parts& parts) const {
+  void AddExperts(double tokens, double of_prompts, Parts& parts) const {
     const auto experts = static_cast<double>(cost_.experts);
     const double touched = experts * (1 - Untouched(tokens));
     double rows = tokens, read = expert_bytes_ * touched / experts;
@@ -391,6 +402,7 @@ class Analytic final : public LatencyModel {
       read *= busiest.read;
     }
     parts.Blend(ProductOf(expert_ns_, read), rows);
+    if (unpacked_prompt_ns_ != 0) parts.compute += of_prompts / tokens * rows * unpacked_prompt_ns_;
   }
 
   ModelCost cost_;
@@ -399,9 +411,10 @@ class Analytic final : public LatencyModel {
   double attention_flop_ns_, pair_ns_ = 0, expert_ns_ = 0, byte_ns_, kv_byte_ns_, step_ns_,
                              kernels_ns_, sequence_ns_, sample_ns_;
   double collective_token_ns_ = 0, log_untouched_ = 0;  // by one token
-  double expert_bytes_ = 0;     // all experts; more than there are, where unpacking takes longer
-  bool all_read_ = false;       // whatever the tokens choose
-  double tuned_tokens_ = 1e18;  // up to as many in a step experts are read at the full rate
+  double unpacked_prompt_ns_ = 0;  // a token of a prompt more, by kernels of the engine
+  double expert_bytes_ = 0;        // all experts; more than there are, where unpacking takes longer
+  bool all_read_ = false;          // whatever the tokens choose
+  double tuned_tokens_ = 1e18;     // up to as many in a step experts are read at the full rate
   Launch launch_;
   AdapterTimes adapters_;
   double mixed_rows_;

@@ -136,8 +136,8 @@ std::span<const LatencyEntry> LatencyModels();
 // Requires: a registered name.
 const LatencyEntry& FindLatencyModel(std::string_view name);
 // Issues of kind "missing_file" when what the scenario needs is not loaded, as on the page until it
-// is fetched (io/presets.h); else none. To be asked first, of the whole scenario: for the module that
-// has what it needs. Then, of each pool alone: for the files of its step-time model.
+// is fetched (io/presets.h); else none. To be asked first, of the whole scenario: for the module
+// that has what it needs. Then, of each pool alone: for the files of its step-time model.
 Issues MissingModule(const Scenario& scenario);
 Issues MissingFiles(const Scenario& scenario);
 // Whether gateways place the requests: a router that places at once has nothing to decide about one
