@@ -3,7 +3,9 @@
 import { LitElement, html, nothing, render, type PropertyValues, type TemplateResult } from 'lit';
 import type uPlot from 'uplot';
 import type { Columns } from '../engine/protocol';
+import { addStyles } from '../lib/part';
 import { inTurn, inTurnIf } from '../lib/turns';
+import styles from '../styles/chart.css?inline';
 import { readPalette, type Palette } from './palette';
 
 export interface TableView {
@@ -17,6 +19,8 @@ export function axisStyle({ muted, font, grid }: Palette) {
   const line = { stroke: grid, width: 1 };
   return { stroke: muted, font, labelFont: font, labelSize: 20, grid: line, ticks: { ...line, size: 4 } };
 }
+
+addStyles(styles);
 
 const undrawn = new Set<ChartElement>();
 

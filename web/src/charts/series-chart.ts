@@ -8,7 +8,7 @@ import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
 import { paneKey } from './pane-key';
 
-/** What has a colour (--mark-*) and a swatch in page.css. */
+/** What has a colour (--mark-*) and a swatch in chart.css. */
 export type Mark =
   | 'ttft'
   | 'tpot'
