@@ -54,6 +54,8 @@ Demand DemandOf(const Scenario& s, const RequestTable& requests) {
     last = std::max(last, requests.arrival[i]);
   }
   if (last == 0 || s.workload.arrivals.process == ArrivalProcess::kClosedLoop) return demand;
+  if (!requests.due.empty())
+    last = requests.due.back();  // as asked for, whatever clients hold back
   // Of one replica of equals.
   demand.requests_per_s =
       rows / (static_cast<double>(last) * 1e-9) / static_cast<double>(s.cluster.pool().replicas);

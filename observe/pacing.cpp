@@ -55,7 +55,9 @@ void Pacer::FreeClient(TimeNs now) {
     ++waits_for_client_;
   }
   if (waits_for_client_ == table_.pause.size()) return;
-  due_.emplace(now + table_.pause[waits_for_client_], static_cast<std::int64_t>(waits_for_client_));
+  const TimeNs due = table_.due.empty() ? 0 : table_.due[waits_for_client_];
+  due_.emplace(std::max(now + table_.pause[waits_for_client_], due),
+               static_cast<std::int64_t>(waits_for_client_));
   ++waits_for_client_;
 }
 

@@ -356,7 +356,7 @@ TEST(KnownError, OfDecodesAlone_SaysNothingOfRunsThatPromptsBind) {
                      prompt + "}",
                  std::string(R"(workload.output_tokens={"distribution": "fixed", "value": )") +
                      output + "}"},
-                Document("gpt-oss-120b", "h100-sxm", "vllm-0.11"));
+                Document("llama-3.1-8b", "h100-sxm", "vllm-0.11"));
     return RunToEnd(document).latency_model.evidence;
   };
   const Evidence decodes = evidence("200", "1000"), prompts = evidence("4000", "200");

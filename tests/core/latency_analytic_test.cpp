@@ -727,17 +727,17 @@ TEST(Analytic, ExpertsOfEightBits_AreAllReadWhereTheEngineDoes) {
 TEST(Analytic, ExpertsThatAnEngineUnpacks_TakeAsLongMore_OnHopperAlone) {
   const auto prompt_s = [](const char* gpu, const char* tflops) {
     const Scenario s = testing::Parsed(testing::Changed(
-        {R"(model={"preset":"gpt-oss-120b"})", std::string(R"(hardware={"preset":")") + gpu + "\"}",
+        {R"(model={"preset":"gpt-oss-20b"})", std::string(R"(hardware={"preset":")") + gpu + "\"}",
          std::string("engine.unpacked_experts_tflops=") + tflops}));
     return static_cast<double>(StepTime(s, {0, 0, {{4000, 0, 4000, true}}})) * 1e-9;
   };
-  const double flops = 4000.0 * 36 * 4 * 3 * 2 * 2880 * 2880;
+  const double flops = 4000.0 * 24 * 4 * 3 * 2 * 2880 * 2880;
   for (const char* hopper : {"h100-sxm", "h200-sxm"}) {
     EXPECT_EQ(prompt_s(hopper, "0"), prompt_s(hopper, "1600"));
     EXPECT_NEAR(prompt_s(hopper, "400") - prompt_s(hopper, "800"),
                 flops * (1 / 400e12 - 1 / 800e12), 1e-4);
   }
-  for (const char* other : {"a100-80gb", "l40s", "b200-sxm"}) {
+  for (const char* other : {"a100-80gb", "l40s", "b200-sxm", "mi300x"}) {
     EXPECT_EQ(prompt_s(other, "0"), prompt_s(other, "200")) << other;
   }
 }

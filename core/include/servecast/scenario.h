@@ -296,8 +296,8 @@ struct EngineSpec {
   // Of `bandwidth_efficiency`, what kernels of experts in 8 bits reach that read all of them in
   // each step; 0: they read those that tokens chose, as fast as others do.
   double fp8_experts_read_share = 0;
-  // What prompts take more on Hopper where 4-bit weights of experts are unpacked to 16, as a rate
-  // of their operations; 0: as with other kernels.
+  // What prompts take more on Hopper where MXFP4 weights of experts are unpacked to 16 bits, as a
+  // rate of their operations; 0: as with other kernels.
   double unpacked_experts_tflops = 0;
   // Latencies of an all-reduce that a layer waits where replicas share its experts: for the tokens
   // of the others, and for the results of its own.
@@ -714,8 +714,9 @@ struct WorkloadSpec {
   std::int64_t requests = 1000;  // replayed arrivals: all of the trace, `repeat` times, instead
 
   bool HasTurns() const {  // conversations, of some class at least
-    const auto turns = [](const ClassSpec& c) { return c.turns.value_or(1) > 1; };
-    return sessions.turns > 1 || std::any_of(classes.begin(), classes.end(), turns);
+    const auto turns = [this](const ClassSpec& c) { return c.turns.value_or(sessions.turns) > 1; };
+    return classes.empty() ? sessions.turns > 1
+                           : std::any_of(classes.begin(), classes.end(), turns);
   }
   friend bool operator==(const WorkloadSpec&, const WorkloadSpec&) = default;
 };

@@ -218,7 +218,7 @@ class Reader {
   // When load of its own is offered with it; 0: none is.
   TimeNs OfferedAt(std::uint32_t i) const {
     if (!requests_.think.empty() && requests_.think[i] >= 0) return 0;
-    if (!requests_.InLoop()) return requests_.arrival[i];
+    if (!in_loop_) return requests_.arrival[i];
     return requests_.pause[i] < 0 ? 0 : requests_.arrival[i] - requests_.pause[i];
   }
 
@@ -226,6 +226,7 @@ class Reader {
   const RequestTable& requests_;
   const RequestResults& results_;
   const TimeNs end_;
+  const bool in_loop_ = requests_.InLoop();
   std::vector<std::vector<SloLimit>> limits_;  // by target
   bool keeps_ = false;
   std::array<bool, Observations::kPooled> others_{};  // that no target of all keeps

@@ -88,21 +88,23 @@ std::optional<double> OfferedRate(const Scenario& s) {
   return StatedRate(s);
 }
 
-// Of clients that hold back: what they let through, where it is less than is stated.
-std::string HeldBack(const ArrivalSpec& a, double served, double stated) {
+// Of clients that hold back, with what is completed where that is less than is offered.
+std::string Capped(const ArrivalSpec& a, double completed, std::optional<double> offered) {
   if (!CapsClients(a)) return "";
   constexpr double kLess = 0.97;  // of chance and of a run's ends
-  if (served > kLess * stated) return Format(", at most {} at a time", *a.max_concurrency);
-  return Format(", of which clients with at most {} at a time send {}", *a.max_concurrency,
-                PerSecond(served));
+  std::string text = Format(" with at most {} in flight", *a.max_concurrency);
+  if (!offered || completed < kLess * *offered) {
+    text += Format(" ({} completed)", PerSecond(completed));
+  }
+  return text;
 }
 
 // " at 40 req/s".
 std::string Load(const Scenario& s, const Report& r) {
   const ArrivalSpec& a = s.workload.arrivals;
-  if (const std::optional<double> rate = StatedRate(s)) {
-    return " at " + PerSecond(*rate) + HeldBack(a, r.requests_per_s, *rate);
-  }
+  const std::optional<double> rate = StatedRate(s);
+  const std::string capped = Capped(a, r.requests_per_s, rate);
+  if (rate) return " at " + PerSecond(*rate) + capped;
   if (a.process == ArrivalProcess::kClosedLoop) return " with " + Count(a.concurrency, "client");
   if (a.process == ArrivalProcess::kStatic)
     return " with " + Count(r.arrived, "request") + " at once";
@@ -110,7 +112,7 @@ std::string Load(const Scenario& s, const Report& r) {
   if (s.workload.sessions.turns > 1 && a.profile == RateProfile::kFlat && a.spikes.empty()) {
     return Format(" at {} conversations/s", ShortNumber(a.rate_per_s));
   }
-  return " under this load";
+  return " under this load" + capped;
 }
 
 std::string Name(const SloSpec& slo) {

@@ -6,6 +6,7 @@
 
 #include "base/math.h"
 #include "base/text.h"
+#include "servecast/scenario.h"
 
 namespace servecast {
 namespace {
@@ -77,7 +78,7 @@ void TakeArrivals(const BenchTraffic& traffic, std::string_view from, Draft& dra
     }
     // Coefficient of variation of a gamma distribution: 1 / sqrt(shape).
     if (!even && !poisson) arrivals["cv"] = NumberJson(1 / std::sqrt(traffic.burstiness));
-    if (traffic.concurrency) {
+    if (traffic.concurrency && *traffic.concurrency <= kMaxRequests) {  // more never binds
       arrivals["max_concurrency"] = *traffic.concurrency;
       draft.Measure("concurrency_limit", static_cast<double>(*traffic.concurrency), from);
     }

@@ -177,6 +177,7 @@ constexpr FeaturePair kPairs[] = {
     {kCapturedGraphs, kAdapters, "graphs of steps with adapters are not modelled"},
     {kHostOverlap, kAdapters, ""},
     {kQueueCaps, kClosedLoop, "a client that is turned away would ask again at once"},
+    {kQueueCaps, kCappedClients, "a client that is turned away would ask again at once"},
     {kScaling, kRoles, "prefill and decode that scale apart are not modelled"},
     {kScaling, kLoadRouters, "it knows a fixed number of replicas"},
     {kScaling, kExpertReplicas, "replicas that share experts start together"},

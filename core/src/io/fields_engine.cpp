@@ -445,14 +445,15 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
                "reach, all of which each step then reads; 0: only chosen ones are read (analytic)",
        .compared = true},
       &EngineSpec::fp8_experts_read_share);
-  f.Add({.name = "unpacked_experts_tflops",
-         .unit = "TFLOP/s",
-         .min = 0,
-         .max = 1e6,
-         .help = "rate at which Hopper's kernels for prompts unpack 4-bit experts for 16-bit "
-                 "products, which take as long more; 0: 1,600, as other kernels do (analytic)",
-         .compared = true},
-        &EngineSpec::unpacked_experts_tflops);
+  f.Add(
+      {.name = "unpacked_experts_tflops",
+       .unit = "TFLOP/s",
+       .min = 0,
+       .max = 1e6,
+       .help = "rate at which vLLM up to 0.12 unpacks MXFP4 experts of prompts on Hopper; 0: 1,600 "
+               "(analytic)",
+       .compared = true},
+      &EngineSpec::unpacked_experts_tflops);
   f.Add({.name = "expert_exchange_latencies",
          .unit = "1",
          .min = 0,

@@ -71,14 +71,15 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
            .max = 1e6,
            .help = "mean arrival rate; with sessions, that of their first turns"},
           &ArrivalSpec::rate_per_s);
-    g.Add({.name = "max_concurrency",
-           .unit = "requests",
-           .min = 1,
-           .max = static_cast<double>(kMaxRequests),
-           .help = "requests that clients have in flight at most, as in vLLM's benchmark: what "
-                   "comes beyond is sent, in its order, when one has ended, and its latency counts "
-                   "from then; default: any number"},
-          &ArrivalSpec::max_concurrency);
+    g.Add(
+        {.name = "max_concurrency",
+         .unit = "requests",
+         .min = 1,
+         .max = static_cast<double>(kMaxRequests),
+         .help =
+             "most requests in flight; others are sent in order as these end, and latencies count "
+             "from then; default: any number"},
+        &ArrivalSpec::max_concurrency);
   });
   when({"gamma", "weibull"},
        a.process == ArrivalProcess::kGamma || a.process == ArrivalProcess::kWeibull,

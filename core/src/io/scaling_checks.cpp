@@ -98,12 +98,13 @@ void CheckFailures(const Scenario& scenario, Issues& issues) {
                       Format("found replica {}, allowed whole numbers from 0 to {}",
                              NumberText(replica), replicas - 1)});
   }
-  if (scenario.cluster.failures.detect_s > 0 &&
-      scenario.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
-    issues.push_back(
-        {"/cluster/failures/detect_s",
-         "found %, allowed 0 in a closed loop: a client whose request is refused would "
-         "ask again at once"});
+  const ArrivalSpec& arrivals = scenario.workload.arrivals;
+  const bool loop = arrivals.process == ArrivalProcess::kClosedLoop;
+  if (scenario.cluster.failures.detect_s > 0 && (loop || CapsClients(arrivals))) {
+    issues.push_back({"/cluster/failures/detect_s",
+                      Format("found %, allowed 0 {}: a client whose request is refused would "
+                             "ask again at once",
+                             loop ? "in a closed loop" : "with max_concurrency")});
   }
 }
 

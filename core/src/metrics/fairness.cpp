@@ -7,16 +7,15 @@
 namespace servecast {
 namespace {
 
-// Later turns come as fast as they are answered, and clients of a closed loop ask as fast: they
-// say nothing of what is offered.
+// Later turns come as fast as they are answered: they say nothing of what is offered.
 bool ComesByItself(const RequestTable& requests, std::size_t i) {
-  return !requests.InLoop() && (requests.think.empty() || requests.think[i] < 0);
+  return requests.think.empty() || requests.think[i] < 0;
 }
 
 }  // namespace
 
 TimeNs RunView::LastOffered() const {
-  if (requests.InLoop()) return end;
+  if (requests.InLoop()) return end;  // clients ask as fast as they are answered
   TimeNs last = 0;
   for (std::size_t i = 0; i < requests.arrival.size(); ++i) {
     if (ComesByItself(requests, i) && Arrived(i)) last = std::max(last, requests.arrival[i]);

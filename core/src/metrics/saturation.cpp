@@ -108,10 +108,11 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
   } else if (IsStrained(s, h.blocked_share) || s.filling) {
     s.state = SaturationState::kNear;
   }
-  const char* what = h.closed_loop ? "cannot grow beyond the clients of the closed loop"
-                     : brief       ? "was not watched for long"
-                     : grows       ? "grew"
-                                   : "did not grow";
+  const char* what = h.capped        ? "cannot grow beyond what clients have in flight at most"
+                     : h.closed_loop ? "cannot grow beyond the clients of the closed loop"
+                     : brief         ? "was not watched for long"
+                     : grows         ? "grew"
+                                     : "did not grow";
   s.evidence = Format(
       "over the last half of the {} {} requests came, {} were started and {} completed{}; "
       "the queue {} "

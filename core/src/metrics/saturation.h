@@ -16,6 +16,7 @@ struct QueueHistory {
   std::size_t first_bin = 0, last_bin = 0;
   double bin_s = 0;
   bool closed_loop = false;  // clients wait for their answers; the history is of all of the run
+  bool capped = false;       // as they have so many requests in flight, and more to send
   std::int64_t arrived = 0, started = 0, completed = 0;
   std::int64_t gave_up = 0;  // of the arrived: timed out before they were started
   double blocked_share = 0;  // of the whole run: admission waited for blocks, seats or tokens

@@ -521,6 +521,7 @@ class Summary {
   void JudgeSaturation() {
     QueueHistory history;
     history.closed_loop = run_.requests.InLoop();
+    history.capped = history.closed_loop && !run_.requests.due.empty();
     const TimeNs last_arrival = run_.LastOffered();
     history.last_bin = std::min(static_cast<std::size_t>(last_arrival / bin_width_), bins_.size());
     history.first_bin = history.last_bin / 2;

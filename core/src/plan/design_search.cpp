@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "plan/line.h"
 #include "plan/named_axes.h"
 #include "plan/search_words.h"
 #include "servecast/scenario.h"
@@ -198,6 +199,9 @@ Result<DesignSearch> DesignSearch::Create(const std::string& document, std::vect
   if (!designs.ok()) return Issues(designs.issues());
   const Result<Scenario> own = ParseScenario(document);
   if (!own.ok()) return Issues(own.issues());
+  Issues capped;
+  CheckIsNotCapped(own.value(), capped);
+  if (!capped.empty()) return capped;
   if (own.value().slo.empty()) {
     return Issue{"/slo", "found no target, allowed one at least: a plan keeps targets"};
   }

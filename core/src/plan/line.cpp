@@ -32,13 +32,16 @@ void CheckCanPlan(const Scenario& scenario, Issues& issues) {
                 "of replicas",
                 scenario.cluster.scaling.policy)});
   }
+  CheckIsNotCapped(scenario, issues);
+}
+
+void CheckIsNotCapped(const Scenario& scenario, Issues& issues) {
   const ArrivalSpec& arrivals = scenario.workload.arrivals;
-  if (CapsClients(arrivals)) {
-    issues.push_back({"/workload/arrivals/max_concurrency",
-                      Format("found {}, allowed none in a plan: what is too much would wait at its "
-                             "client, where no target counts it",
-                             *arrivals.max_concurrency)});
-  }
+  if (!CapsClients(arrivals)) return;
+  issues.push_back({"/workload/arrivals/max_concurrency",
+                    Format("found {}, allowed none in a plan: requests beyond it wait at their "
+                           "clients, and no target counts that",
+                           *arrivals.max_concurrency)});
 }
 
 std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options) {

@@ -82,6 +82,7 @@ Issues IssuesOfLoad(const Scenario& scenario) {
                       "found none, allowed $ per GPU and hour: what is compared is a cost"});
     if (!pools[i].hardware) break;
   }
+  CheckIsNotCapped(scenario, issues);
   const ArrivalProcess process = scenario.workload.arrivals.process;
   if (process != ArrivalProcess::kTrace && !HasRate(process)) {
     issues.push_back({"/workload/arrivals/process",

@@ -79,10 +79,13 @@ constexpr double kUnpackedPerNs = 4600;
 // (gpustack/gpustack@47277d79, docs/performance-lab). An engine may have kernels of its own for
 // prompts on Hopper (EngineSpec::unpacked_experts_tflops); those for few rows are as others are.
 constexpr double kUnpackedTflops = 1600;
-// Products of 8 bits but not of 4, and memory on the package: Hopper. Cards of Ada have the former.
+// Products of 8 bits but not of 4, as Ada and AMD's MI300X and MI325X have them, too: unlike the
+// former with memory on the package, unlike the latter with less arithmetic.
 bool IsHopper(const HardwareSpec& h) {
   constexpr double kOnPackageGbS = 1500;  // H100 PCIe has 2,039 GB/s, an RTX 4090 1,008
-  return h.peak_fp8_tflops > 0 && h.peak_fp4_tflops == 0 && h.memory_bandwidth_gb_s > kOnPackageGbS;
+  constexpr double kMostTflops = 1100;    // H100 and H200 have 989 in 16 bits, an MI300X 1,307
+  return h.peak_fp8_tflops > 0 && h.peak_fp4_tflops == 0 && h.peak_bf16_tflops < kMostTflops &&
+         h.memory_bandwidth_gb_s > kOnPackageGbS;
 }
 constexpr double kUnpackingKernels = 2.1;  // instead of kExpertKernels
 // Of a pair of query and key attention takes an exponential whatever the width of its head, and
@@ -172,7 +175,8 @@ class Analytic final : public LatencyModel {
       }
       if (unpacked) {
         expert_ns_ += cost.expert_flops_per_token / (kUnpackedTflops * 1e3);
-        if (const double own = s.engine.unpacked_experts_tflops; own > 0 && IsHopper(s.hardware)) {
+        const double own = s.engine.unpacked_experts_tflops;
+        if (own > 0 && s.model.quantization == Quantization::kMxfp4 && IsHopper(s.hardware)) {
           unpacked_prompt_ns_ = cost.expert_flops_per_token * (1 / own - 1 / kUnpackedTflops) / 1e3;
         }
         expert_bytes_ = std::max(expert_bytes_, weights / (kUnpackedPerNs * byte_ns_));

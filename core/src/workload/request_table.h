@@ -81,8 +81,13 @@ struct RequestTable {
   // Retries that are sent are at most this share of the requests that were; below 0: any number.
   double retry_budget = -1;
 
-  // Whether load comes as fast as it is answered, and no faster.
-  bool InLoop() const { return !pause.empty() && due.empty(); }
+  // Whether load comes as fast as it is answered, and no faster: always in a closed loop, and where
+  // clients held something back. O(requests).
+  bool InLoop() const {
+    bool held = due.empty();
+    for (std::size_t i = 0; i < due.size() && !held; ++i) held = arrival[i] > due[i];
+    return !pause.empty() && held;
+  }
 
   std::int64_t size() const { return static_cast<std::int64_t>(arrival.size()); }
 

@@ -133,11 +133,14 @@ void CheckRetries(const WorkloadSpec& w, Issues& issues) {
                       Format("found {}, allowed from backoff_s {} up",
                              NumberText(retries.max_backoff_s), NumberText(retries.backoff_s))});
   }
-  if (retries.budget && w.arrivals.process == ArrivalProcess::kClosedLoop) {
-    issues.push_back({"/workload/retries/budget",
-                      Format("found {}, allowed none in a closed loop: a client that gives up "
-                             "would start its next session at once",
-                             NumberText(*retries.budget))});
+  const bool loop = w.arrivals.process == ArrivalProcess::kClosedLoop;
+  if (retries.budget && (loop || CapsClients(w.arrivals))) {
+    issues.push_back(
+        {"/workload/retries/budget",
+         Format("found {}, allowed none {}: a client that gives up would start its "
+                "next {} at once",
+                NumberText(*retries.budget), loop ? "in a closed loop" : "with max_concurrency",
+                loop ? "session" : "request")});
   }
 }
 

@@ -11,7 +11,7 @@ import { inTurnIf } from '../lib/turns';
 import { rangeText, unitOf, type Choice } from '../state/fields';
 
 // Models that people begin to serve now, by the names of their presets.
-const current =
+const currentModels =
   /^(deepseek-v(3\.2|4)|gemma-4|glm-5|gpt-oss|kimi-k(2\.|3)|mimo|minimax-m|nemotron-3|qwen3\.[5-9]|step-3)/;
 // Types that are typed as JSON.
 const JSON_KINDS: Readonly<Record<string, string>> = { list: 'a JSON list', object: 'a JSON object' };
@@ -264,14 +264,15 @@ export class FieldElement extends LitElement {
 
   /** What people ask for now stands first. */
   #models(ids: readonly string[], item: (id: string) => TemplateResult): unknown {
-    const [recent, earlier] = [true, false].map((is) =>
-      ids.filter((id) => id !== '' && current.test(id) === is).sort(),
-    );
-    return [
-      ids.filter((id) => id === '').map(item),
-      this.#group('current', (recent ?? []).map(item)),
-      this.#group('earlier', (earlier ?? []).map(item)),
-    ];
+    const group = (label: string, is: boolean) =>
+      this.#group(
+        label,
+        ids
+          .filter((id) => id !== '' && currentModels.test(id) === is)
+          .sort()
+          .map(item),
+      );
+    return [ids.includes('') ? item('') : nothing, group('current', true), group('earlier', false)];
   }
 
   #boolean(invalid: boolean): TemplateResult {
