@@ -105,8 +105,8 @@ await task(
   async (page) => {
     await page.waitForSelector('[data-state="does_not_fit"]');
     assert.equal(await page.textContent('.sign b'), 'Does not fit');
-    assert.match(await page.textContent('.verdict'), /Needed with the smallest KV cache: [\d.]+\sGiB on each GPU/);
     await page.locator('.unfit-bar').waitFor();
+    assert.match(await page.textContent('.verdict'), /Needed with the smallest KV cache: [\d.]+\sGiB on each GPU/);
     await page.getByRole('button', { name: /^Use tensor parallel \d+$/ }).click();
     await verdict(page);
   },
