@@ -97,6 +97,24 @@ TEST(Pacer, ClosedLoop_ClientTakesTheNextSessionWhenItsOwnIsOver) {
   EXPECT_EQ(dues, (std::vector<TimeNs>{0, 13, 26, 39}));
 }
 
+// A cap of the scenario: who is held back is not sent before it is due, either.
+TEST(Pacer, CappedClients_SendWhenOneIsFree_AndNotBeforeItIsDue) {
+  RequestTable table = Requests({0, -1, -1});
+  table.pause = {-1, 0, 0};
+  table.due = {0, 4, 30};
+  Pacer pacer(table, std::nullopt);
+  std::vector<TimeNs> dues;
+  for (TimeNs now = 0; !pacer.Done();) {
+    now = std::max(now, pacer.Next());
+    const auto due = pacer.Take(now);
+    ASSERT_TRUE(due.has_value());
+    dues.push_back(due->due);
+    now += 10;
+    pacer.Ended(due->row, now, true);
+  }
+  EXPECT_EQ(dues, (std::vector<TimeNs>{0, 10, 30}));
+}
+
 TEST(Pacer, Stopped_SendsNoMore) {
   RequestTable table = Requests({0, -1, 9});
   table.think = {-1, 1, -1};

@@ -2,7 +2,6 @@
 // before it is due or while another has to come first, and a cap that never binds changes nothing.
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,10 +9,13 @@
 #include "core/documents.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"
+#include "plan/design_search.h"
+#include "plan/token_prices.h"
 #include "servecast/experiment.h"
 #include "servecast/plan.h"
 #include "servecast/report.h"
 #include "testing/dice.h"
+#include "testing/same_bits.h"
 
 namespace servecast::testing::capped_test {
 namespace {
@@ -109,19 +111,7 @@ TEST(Capped, CapThatNeverBinds_ChangesNoBit) {
     const std::string open = Changed(server);
     SCOPED_TRACE(open);
     const Report without = RunToEnd(open);
-    Report with = RunToEnd(Changed({Cap(200)}, open));
-    EXPECT_NE(with.fingerprint, without.fingerprint);  // that of another scenario
-    with.fingerprint = without.fingerprint;
-    with.scenario_id = without.scenario_id;
-    with.resolved_scenario = without.resolved_scenario;
-    EXPECT_EQ(ReportJson(without, ReportParts::kWithSeries),
-              ReportJson(with, ReportParts::kWithSeries));
-    ASSERT_EQ(without.columns.size(), with.columns.size());
-    for (std::size_t c = 0; c < with.columns.size(); ++c) {
-      const std::vector<double>&a = without.columns[c], &b = with.columns[c];
-      ASSERT_EQ(a.size(), b.size());
-      EXPECT_TRUE(a.empty() || std::memcmp(a.data(), b.data(), a.size() * sizeof(a[0])) == 0) << c;
-    }
+    ExpectSameBits(without, RunToEnd(Changed({Cap(200)}, open)));
   }
 }
 
@@ -155,11 +145,23 @@ TEST(Capped, WhatACapHasNoMeaningFor_IsRefused) {
             "turns\n");
   EXPECT_NE(refused({R"(workload.arrivals={"process":"static","max_concurrency":8})"}), "");
   EXPECT_NE(refused({R"(engine.compat="blis")", "engine.async_scheduling=false"}), "");
+  // A client that is refused would ask again at once.
+  EXPECT_NE(refused({"engine.max_num_queued_reqs=9"}), "");
+  EXPECT_NE(refused({R"(workload.retries={"max":2,"budget":0.1})"}), "");
+  EXPECT_EQ(refused({R"(workload.retries={"max":2})"}), "");
+  EXPECT_NE(refused({R"(cluster.failures={"schedule":[[1,0]],"detect_s":2})"}), "");
   const auto plan = Plan::Create(
       Parsed(Changed({Cap(8), R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":200}])"})), {},
       {});
   ASSERT_FALSE(plan.ok());
   EXPECT_EQ(plan.issues()[0].path, "/workload/arrivals/max_concurrency");
+  const auto search = DesignSearch::Create(
+      Changed({Cap(8), R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":200}])"}), {}, {});
+  ASSERT_FALSE(search.ok());
+  EXPECT_EQ(search.issues()[0].path, "/workload/arrivals/max_concurrency");
+  const auto cost = CostOfLoad(Parsed(Changed({Cap(8)})), {}, {});
+  ASSERT_FALSE(cost.ok());
+  EXPECT_EQ(cost.issues()[0].path, "/workload/arrivals/max_concurrency");
 }
 
 }  // namespace

@@ -19,6 +19,7 @@
 #include "testing/cluster_run.h"
 #include "testing/random_cases.h"
 #include "testing/reference_router.h"
+#include "testing/same_bits.h"
 
 namespace servecast::testing {
 namespace {
@@ -48,11 +49,7 @@ TEST(Scaling, ScalerThatNeverActs_ChangesNoBit) {
     EXPECT_EQ(scaled.scaling.mean_gpus, 2);
     Report same = scaled;  // but for what says that there is a scaler
     same.scaling = {};
-    same.fingerprint = fixed.fingerprint;
-    same.scenario_id = fixed.scenario_id;
-    same.resolved_scenario = fixed.resolved_scenario;
-    EXPECT_EQ(ReportJson(fixed, ReportParts::kWithSeries),
-              ReportJson(same, ReportParts::kWithSeries));
+    ExpectSameBits(fixed, same);
   }
 }
 
