@@ -57,21 +57,16 @@ std::int64_t BlockTree::SharedUpTo(const Block& block) const {
   return 0;
 }
 
-// The stored block whose last token is the one before `end`, and which begins where blocks do.
-BlockTree::BlockId BlockTree::FindExact(std::int64_t end) const {
-  const auto at = stored_.find(NameAt(end - 1));
-  return at == stored_.end() ? kNone : at->second;
-}
-
 // Of those below `parent` the one that has the most of tokens [from, to), the oldest of equals; if
 // nothing may be copied, of those that can be taken over (rule 44).
 BlockTree::BlockId BlockTree::FindLongest(BlockId parent, std::int64_t from, std::int64_t to,
                                           std::int64_t& longest) {
-  const auto at = heads_.find(NameAt(from));
+  const std::int32_t head = heads_.Find(NameAt(from));
   longest = 0;
-  if (at == heads_.end()) return kNone;
+  if (head < 0) return kNone;
   BlockId found = kNone;
-  for (BlockId id = at->second.first; id != kNone; id = At(id).cousin.after) {
+  for (BlockId id = cousins_[static_cast<std::size_t>(head)].first; id != kNone;
+       id = At(id).cousin.after) {
     const Block& block = At(id);
     if (block.parent != parent) continue;
     if (!options_.copies && (block.users > 0 || block.children.first != kNone)) continue;
@@ -130,6 +125,21 @@ void BlockTree::Dequeue(BlockId id) {
 
 // ---- The tree --------------------------------------------------------------------------------
 
+// A new one where there was none.
+BlockTree::List& BlockTree::CousinsOf(std::uint64_t head) {
+  std::int32_t at = heads_.Find(head);
+  if (at < 0) {
+    if (no_head_.empty()) {
+      no_head_.push_back(static_cast<std::int32_t>(cousins_.size()));
+      cousins_.emplace_back();
+    }
+    at = no_head_.back();
+    no_head_.pop_back();
+    heads_.Insert(head, at);
+  }
+  return cousins_[static_cast<std::size_t>(at)];
+}
+
 // REQUIRES: the text has been read, nothing is stored there.
 void BlockTree::Place(BlockId id, BlockId parent, std::int64_t from, std::int64_t to) {
   Block& block = At(id);
@@ -137,19 +147,22 @@ void BlockTree::Place(BlockId id, BlockId parent, std::int64_t from, std::int64_
   block.segment = SegmentAt(to - 1);
   block.end = to;
   block.head = NameAt(from);
-  stored_.emplace(NameAt(to - 1), id);
+  stored_.Insert(NameAt(to - 1), id);
   Append(ChildrenOf(parent), &Block::sibling, id);
-  Append(heads_[block.head], &Block::cousin, id);
+  Append(CousinsOf(block.head), &Block::cousin, id);
 }
 
 void BlockTree::Unplace(BlockId id) {
   Block& block = At(id);
   if (block.parent == kNone) return;
   const auto segment = static_cast<std::uint64_t>(block.segment) + 1;
-  stored_.erase(segment << 32U | static_cast<std::uint64_t>(block.end - 1));
-  const auto cousins = heads_.find(block.head);
-  Remove(cousins->second, &Block::cousin, id);
-  if (cousins->second.first == kNone) heads_.erase(cousins);
+  stored_.Erase(segment << 32U | static_cast<std::uint64_t>(block.end - 1));
+  List& cousins = CousinsOf(block.head);
+  Remove(cousins, &Block::cousin, id);
+  if (cousins.first == kNone) {
+    no_head_.push_back(heads_.Find(block.head));
+    heads_.Erase(block.head);
+  }
   Remove(ChildrenOf(block.parent), &Block::sibling, id);
   block.parent = kNone;
 }

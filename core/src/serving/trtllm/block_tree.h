@@ -9,10 +9,10 @@
 #pragma once
 
 #include <cstdint>
-#include <unordered_map>
 #include <vector>
 
 #include "base/base.h"
+#include "base/number_map.h"
 #include "workload/request_table.h"
 
 namespace servecast {
@@ -126,13 +126,15 @@ class BlockTree {
   std::int32_t SegmentAt(std::int64_t place) const;
   std::uint64_t NameAt(std::int64_t place) const;
   std::int64_t SharedUpTo(const Block& block) const;
-  BlockId FindExact(std::int64_t end) const;
+  // The stored block whose last token is the one before `end`, and which begins where blocks do.
+  BlockId FindExact(std::int64_t end) const { return stored_.Find(NameAt(end - 1)); }
   BlockId FindLongest(BlockId parent, std::int64_t from, std::int64_t to, std::int64_t& longest);
 
   void Append(List& list, Link Block::*link, BlockId id);
   void Remove(List& list, Link Block::*link, BlockId id);
   void Enqueue(BlockId id);
   void Dequeue(BlockId id);
+  List& CousinsOf(std::uint64_t head);
   List& ChildrenOf(BlockId parent) { return parent == kRoot ? roots_ : At(parent).children; }
   void Place(BlockId id, BlockId parent, std::int64_t from, std::int64_t to);
   void Unplace(BlockId id);
@@ -152,13 +154,15 @@ class BlockTree {
   std::vector<Sequence> sequences_;
   List queue_, roots_;
   std::int64_t free_ = 0, evicted_ = 0, steps_ = 0, victims_round_ = 0;
-  std::unordered_map<std::uint64_t, BlockId> stored_;  // by the name of the last token
-  std::unordered_map<std::uint64_t, List> heads_;      // by that of the first
-  std::vector<BlockId> lent_;   // sources of copies of this step, not in the queue meanwhile
-  std::vector<Part> text_;      // scratch: its end first
-  std::int64_t length_ = 0;     // likewise
-  std::vector<Plan> plans_;     // likewise
-  std::vector<BlockId> below_;  // likewise
+  NumberMap<std::uint64_t> stored_;    // blocks by the name of the last token
+  NumberMap<std::uint64_t> heads_;     // places in cousins_, by that of the first
+  std::vector<List> cousins_;          // stored blocks that begin with the same token
+  std::vector<std::int32_t> no_head_;  // places in cousins_ that are free
+  std::vector<BlockId> lent_;          // sources of copies of this step, not in the queue meanwhile
+  std::vector<Part> text_;             // scratch: its end first
+  std::int64_t length_ = 0;            // likewise
+  std::vector<Plan> plans_;            // likewise
+  std::vector<BlockId> below_;         // likewise
 };
 
 }  // namespace servecast

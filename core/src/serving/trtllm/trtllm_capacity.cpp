@@ -45,9 +45,11 @@ void TrtllmScheduler::Capacity() {
   coming_.clear();
   const TrtllmCapacity policy = options_.capacity_scheduler_policy;
   if (PrefixAware() && policy != TrtllmCapacity::kStaticBatch) {
-    for (const JobId id : contexts_) {
-      if (!At(id).admitted) continue;
-      const BlockTree::Found found = Look(At(id));
+    std::int64_t started = static_cast<std::int64_t>(contexts_.size()) - unstarted_;
+    for (auto id = contexts_.begin(); started > 0; ++id) {
+      if (!At(*id).admitted) continue;
+      --started;
+      const BlockTree::Found found = Look(At(*id));
       if (found.first_new != 0) coming_.insert(found.first_new);
     }
   }

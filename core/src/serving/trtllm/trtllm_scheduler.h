@@ -240,7 +240,8 @@ class TrtllmScheduler final : public Scheduler {
   std::set<std::tuple<std::int64_t, std::int64_t, RequestId>> by_priority_;
   // The active list, by state, each in its order.
   std::vector<JobId> contexts_, generating_;
-  std::int64_t active_ = 0, unstarted_ = 0;
+  std::int64_t active_ = 0;
+  std::int64_t unstarted_ = 0;                  // of contexts_, those that are not admitted
   std::int64_t activations_ = 0, entries_ = 0;  // so far
   std::vector<std::pair<RequestId, TimeNs>> activated_;
 

@@ -12,7 +12,7 @@
 #include <span>
 #include <vector>
 
-#include "serving/cluster/epp/number_map.h"
+#include "base/number_map.h"
 
 namespace servecast::epp {
 

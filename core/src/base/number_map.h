@@ -1,5 +1,5 @@
-// A map from numbers to numbers of 0 and more, for the look-ups of the prefix index: open
-// addressing in a power of two of slots, half of them at most taken, no tombstones.
+// A map from numbers to numbers of 0 and more, for hot look-ups: open addressing in a power of two
+// of slots, half of them at most taken, no tombstones.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 
-namespace servecast::epp {
+namespace servecast {
 
 template <class Key>
 class NumberMap {
@@ -75,4 +75,4 @@ class NumberMap {
   std::size_t size_ = 0;
 };
 
-}  // namespace servecast::epp
+}  // namespace servecast
