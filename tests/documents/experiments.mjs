@@ -67,7 +67,10 @@ async function lane() {
       mkdirSync(join(file, '..'));
       writeFileSync(file, made.trace.text);
     }
-    if (seed > first && (seed - first) % 1000 === 0) console.log(`${seed - first} of ${cases}, ${failed} failed`);
+    if (seed > first && (seed - first) % 1000 === 0)
+      console.log(
+        `${seed - first} of ${cases}, ${failed} failed; longest ${most('seconds', 's', 1)}; largest ${most('mib', 'MiB', 1)}`,
+      );
     const answer = await run(['run', '-', '--sampling', ...(file ? ['--trace', file] : [])], text);
     if (file) rmSync(join(file, '..'), { recursive: true });
     if (answer.status === 0) ran.push({ seed, ...answer.used });
@@ -79,15 +82,15 @@ async function lane() {
     console.log(`seed ${seed} (build/documents/${seed}.json): ${wrong}`);
   }
 }
-await Promise.all(Array.from({ length: Math.min(availableParallelism(), 8) }, lane));
-rmSync(temporary, { recursive: true });
-const most = (what, unit) =>
+const most = (what, unit, count) =>
   ran
     .toSorted((a, b) => b[what] - a[what])
-    .slice(0, 5)
+    .slice(0, count)
     .map((one) => `${one[what].toFixed(1)} ${unit} (seed ${one.seed})`)
     .join(', ');
-console.log(`${ran.length} of ${cases} ran; longest ${most('seconds', 's')}; largest ${most('mib', 'MiB')}`);
+await Promise.all(Array.from({ length: Math.min(availableParallelism(), 8) }, lane));
+rmSync(temporary, { recursive: true });
+console.log(`${ran.length} of ${cases} ran; longest ${most('seconds', 's', 5)}; largest ${most('mib', 'MiB', 5)}`);
 if (cases >= 200 && ran.length < cases / 5) {
   console.log('too few of the documents run');
   failed += 1;
