@@ -7,6 +7,7 @@
 
 #include "base/math.h"
 #include "base/random.h"
+#include "base/text.h"
 #include "core/documents.h"
 #include "core/statistics.h"
 #include "experiment/statistics.h"
@@ -212,6 +213,66 @@ TEST(Experiment, RatesOfASteadyLoad_AreWhatComes) {
   EXPECT_EQ(report.verdict.state, VerdictState::kMeets);
   EXPECT_GT(report.certainty->from_s, 0);
   EXPECT_LT(report.certainty->until_s, report.simulated_s);
+}
+
+// Many replicas that still fill, or a run that is over before its last requests have begun: "serves
+// 7,800 of 7,797 req/s".
+TEST(Experiment, WhatIsServedAsItComes_IsNoOverload) {
+  const std::vector<std::string> fleet = {
+      R"(cluster.pools=[{"replicas":64}])", "engine.max_num_seqs=16", "workload.requests=1000",
+      R"(latency={"backend":"blackbox","alpha":[0,0,0],"beta":[2000,20,100]})",
+      R"(workload.prompt_tokens={"distribution":"lognormal","median":50,"p99":200,"min":1,"max":400})"};
+  const std::vector<std::vector<std::string>> cases = {
+      {"workload.arrivals.rate_per_s=7796.56",
+       R"(slo=[{"metric":"ttft","percentile":90,"limit_ms":15}])",
+       R"(workload.output_tokens={"distribution":"lognormal","median":20,"p99":80,"min":1,"max":160})"},
+      {"workload.arrivals.rate_per_s=13017.5",
+       R"(slo=[{"metric":"tpot","percentile":90,"limit_ms":4}])",
+       R"(workload.output_tokens={"distribution":"lognormal","median":8,"p99":32,"min":1,"max":64})",
+       "measure.horizon_s=0.06269"},
+  };
+  for (std::vector<std::string> changes : cases) {
+    changes.insert(changes.end(), fleet.begin(), fleet.end());
+    for (int seed = 2; seed < 8; ++seed) {
+      changes.push_back(Format("seed={}", seed));
+      const Report report = Finished(ExperimentOn(Changed(changes)));
+      EXPECT_FALSE(report.overload) << report.verdict.sentence;
+      EXPECT_TRUE(report.slo[0].met) << report.verdict.sentence;
+    }
+  }
+}
+
+// All of a burst came and ended at moments without a time between them: an endless number of
+// requests/s, which no text came to the end of.
+TEST(Experiment, BurstWithoutATimeBetweenItsEnds_HasNoRate) {
+  const Report report = Finished(ExperimentOn(
+      R"({"schema":1,"model":{"preset":"llama-2-70b"},"hardware":{"memory_gib":214,)"
+      R"("memory_bandwidth_gb_s":4702,"peak_bf16_tflops":414,"interconnect_gb_s":187,"compute_efficiency":0.56,"bandwidth_efficiency":0.45},)"
+      R"("engine":{"preset":"trtllm-1.2","max_model_len":100,"enable_chunked_prefill":true},)"
+      R"("workload":{"requests":84,"arrivals":{"rate_per_s":212.4,"profile":"ramp",)"
+      R"("spikes":[[0,2,4.86],[10,5,3.45]],"ramp_from":78.4,"ramp_to":0.000001},)"
+      R"("prompt_tokens":{"distribution":"normal","mean":44,"stddev":14.7,"min":11,"max":176},)"
+      R"("output_tokens":{"distribution":"fixed","value":30}},)"
+      R"("slo":[{"metric":"tpot","limit_ms":1733},{"metric":"itl","limit_ms":2802}]})"));
+  EXPECT_LT(report.verdict.sentence.size(), 300U) << report.verdict.sentence;
+  EXPECT_FALSE(report.overload);
+}
+
+// TensorRT-LLM looks at blocks one by one: runs of 300,000 conversations took two minutes.
+TEST(Experiment, SchedulerThatWalks_IsRationedByIt) {
+  const std::string document =
+      Changed({R"(model={"preset":"qwen3-0.6b"})", R"(engine={"preset":"trtllm-1.2"})",
+               "workload.arrivals.rate_per_s=100", "workload.requests=150",
+               R"(workload.sessions={"turns":6,"think_time_s":19})",
+               R"(workload.prompt_tokens={"distribution":"fixed","value":1500})",
+               R"(workload.output_tokens={"distribution":"fixed","value":40})"});
+  const Report report = Finished(ExperimentOn(document));
+  EXPECT_GT(report.counts.walked, 10 * report.arrived);
+  const Certainty& c = *report.certainty;
+  const double walked = static_cast<double>(report.counts.walked) /
+                        static_cast<double>(report.arrived) *
+                        static_cast<double>(c.runs * c.requests_per_run);
+  EXPECT_LT(walked, 4.0 * ExperimentOptions().most_work);
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // Where the time goes, what classes get, how far the peaks are used: small cases, counted by hand.
 #include <cmath>
+#include <limits>
 #include <map>
 #include <string>
 #include <vector>
@@ -283,6 +284,7 @@ TEST(Series, LastBin_IsNoSliver) {
 }
 
 TEST(Words, Measured_HasThreeDigits) {
+  EXPECT_LT(ThreeDigits(std::numeric_limits<double>::infinity()).size(), 1000U);  // at all
   EXPECT_EQ(ThreeDigits(12), "12.0");
   EXPECT_EQ(ThreeDigits(9), "9.00");
   EXPECT_EQ(ThreeDigits(0.15), "0.150");

@@ -28,6 +28,7 @@ constexpr std::int64_t kShortest = 3000;      // requests of a run whose length 
 constexpr std::int64_t kFewestBatched = 160;  // requests of a run that is cut into batches
 
 constexpr std::int64_t kSetUp = 1000;  // work of a run, for each replica, before it begins
+constexpr std::int64_t kWalked = 2;    // requests and blocks in whose time a step is
 constexpr std::int64_t kTooMuch = 2;   // times the work that there may be, of a round
 
 constexpr std::size_t kReliefRuns = 4;          // of each relief
@@ -88,6 +89,11 @@ struct Experiment::State {
   }
 
   std::int64_t SetUp() const { return kSetUp * scenario.cluster.Replicas(); }
+  // What a run took.
+  std::int64_t WorkOf(const Report& report) const {
+    return SetUp() + report.steps + report.arrived + report.counts.walked / kWalked;
+  }
+  // What one of so many requests would take.
   std::int64_t WorkOfARun(std::int64_t requests) const {
     const double share = static_cast<double>(requests) / static_cast<double>(first_length);
     return SetUp() + static_cast<std::int64_t>(static_cast<double>(first_work - SetUp()) * share);
@@ -101,11 +107,13 @@ struct Experiment::State {
 
   void AfterFirst() {
     const Report report = first->Snapshot(ReportDetail::kSummary);
-    overloaded_first = report.saturation.state == SaturationState::kOverloaded;
-    first_work = SetUp() + report.steps + report.arrived;
+    reading.steady = IsSteady(scenario);
+    // A run with an end of its own may be over before what came last has begun.
+    overloaded_first = report.saturation.state == SaturationState::kOverloaded &&
+                       (reading.steady || IsStrained(report));
+    first_work = WorkOf(report);
     first_length = std::max<std::int64_t>(report.arrived, 1);
     work = first_work;
-    reading.steady = IsSteady(scenario);
     const bool judged = !scenario.slo.empty() || overloaded_first;
     if (report.verdict.state == VerdictState::kEmpty || report.arrived == report.Lost()) {
       return Finish(Certainty::Method::kOneRun);
@@ -152,8 +160,7 @@ struct Experiment::State {
   // run of a round tells that the round would take several times what there is, it stays alone.
   bool IsTooMuch() const {
     if (runs.size() != 1 || lives.seconds <= 0) return false;
-    const std::int64_t took = SetUp() + round->steps + round->arrived;
-    return took > kTooMuch * options.most_work / static_cast<std::int64_t>(kRuns);
+    return WorkOf(*round) > kTooMuch * options.most_work / static_cast<std::int64_t>(kRuns);
   }
   void StayAlone() {
     CutIntoBatches();
@@ -168,7 +175,8 @@ struct Experiment::State {
     const auto requests = static_cast<double>(first_length);
     const double steps = static_cast<double>(report.steps) / report.simulated_s * requests *
                          lives.seconds / lives.requests;
-    const double price = requests + std::min(steps, static_cast<double>(report.steps));
+    const double walks = static_cast<double>(report.counts.walked) / kWalked;
+    const double price = requests + walks + std::min(steps, static_cast<double>(report.steps));
     const double affords = static_cast<double>(options.most_work) / kRuns * requests / price;
     if (affords < kFewestLives * lives.requests) return;
     first_work = SetUp() + static_cast<std::int64_t>(price);
@@ -206,10 +214,16 @@ struct Experiment::State {
     if (overloaded || hopeless || (settled && !doubtful))
       return Finish(Certainty::Method::kReplications);
     if (reading.steady ? Lengthens(TimesNeeded()) : Doubles()) return;
-    // Still growing in runs as long as can be.
+    // Still growing in runs as long as can be, with less served than comes.
     const bool filled = !found.lives || *found.lives >= kLives;
-    if (tells) overloaded = found.falls_behind ? LongEnough() : found.grows && lengthened && filled;
+    const bool grows = found.grows && lengthened && filled && ServesLess(found);
+    if (tells) overloaded = found.falls_behind ? LongEnough() : grows;
     Finish(Certainty::Method::kReplications);
+  }
+
+  bool ServesLess(const Findings& found) const {
+    const double offered = OfferedRate(scenario).value_or(found.offered_per_s);
+    return !found.served_per_s || found.served_per_s->high < offered;
   }
 
   // Of an overload conversations last the longer the longer the run, so it goes by those of the

@@ -357,7 +357,8 @@ class Finder {
         rate.push_back({pace.completed, pace.seconds});
       }
     }
-    out_.served_per_s = RatioInterval(rate, kUsual);
+    // All may come, and end, at moments without a time between them.
+    if (SumOf(rate).whole > 0) out_.served_per_s = RatioInterval(rate, kUsual);
     out_.served_share = RatioInterval(parts, kUsual);
     out_.offered_per_s = offered / seconds;
   }

@@ -81,6 +81,10 @@ struct Findings {
 Findings FindingsOf(const Scenario& scenario, const Reading& reading,
                     const std::vector<Observations>& runs);
 
+// What the document offers, in requests/s: of conversations, turns as well, which an overload
+// delays. nullopt: it states none.
+std::optional<double> OfferedRate(const Scenario& scenario);
+
 // Puts them into the report, verdict and all. Requires: the report's certainty, and its pooled
 // figures.
 void JudgeExperiment(const Scenario& scenario, const Findings& findings, bool overloaded,

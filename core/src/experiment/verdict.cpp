@@ -78,16 +78,6 @@ std::optional<double> StatedRate(const Scenario& s) {
   return a.rate_per_s;
 }
 
-// What the document offers, in requests: of conversations, turns as well, which an overload delays.
-std::optional<double> OfferedRate(const Scenario& s) {
-  const ArrivalSpec& a = s.workload.arrivals;
-  if (s.workload.sessions.turns > 1 && HasRate(a.process) && a.profile == RateProfile::kFlat &&
-      a.spikes.empty() && s.workload.classes.empty()) {
-    return a.rate_per_s * static_cast<double>(s.workload.sessions.turns);
-  }
-  return StatedRate(s);
-}
-
 // Of clients that hold back, with what is completed where that is less than is offered.
 std::string Capped(const ArrivalSpec& a, double completed, std::optional<double> offered) {
   if (!CapsClients(a)) return "";
@@ -347,6 +337,15 @@ std::string Simulated(const Findings& findings, bool overloaded, const Report& r
 }
 
 }  // namespace
+
+std::optional<double> OfferedRate(const Scenario& s) {
+  const ArrivalSpec& a = s.workload.arrivals;
+  if (s.workload.sessions.turns > 1 && HasRate(a.process) && a.profile == RateProfile::kFlat &&
+      a.spikes.empty() && s.workload.classes.empty()) {
+    return a.rate_per_s * static_cast<double>(s.workload.sessions.turns);
+  }
+  return StatedRate(s);
+}
 
 std::string SubjectText(const Scenario& scenario) { return Subject(scenario); }
 std::string LoadText(const Scenario& scenario, const Report& report) {

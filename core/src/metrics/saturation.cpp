@@ -67,11 +67,18 @@ double Utilization(const EngineSpec& engine, const Report& report, const QueueHi
        h.compute_share});
 }
 
-bool IsStrained(const Saturation& s, double blocked_share) {
+bool Strains(const Saturation& s, double blocked_share) {
   return s.utilization >= kNearUse || blocked_share > kNearBlocked;
 }
 
 }  // namespace
+
+bool IsStrained(const Report& report) {
+  const auto& shares = report.binding.shares;
+  double blocked = shares[0] + shares[1] + shares[2];
+  for (const PoolReport& pool : report.pools) blocked = std::max(blocked, pool.blocked_share);
+  return Strains(report.saturation, blocked);
+}
 
 Saturation AssessSaturation(const EngineSpec& engine, const Report& report, const QueueHistory& h) {
   Saturation s;
@@ -105,7 +112,7 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
   const bool leaves = static_cast<double>(h.gave_up) > std::sqrt(static_cast<double>(h.arrived));
   if ((brief || grows || leaves) && behind(h.started) && !h.closed_loop) {
     s.state = SaturationState::kOverloaded;
-  } else if (IsStrained(s, h.blocked_share) || s.filling) {
+  } else if (Strains(s, h.blocked_share) || s.filling) {
     s.state = SaturationState::kNear;
   }
   const char* what = h.capped        ? "cannot grow beyond what clients have in flight at most"
@@ -127,12 +134,9 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
 }
 
 void PutFilling(bool filling, Report& report) {
-  const auto& shares = report.binding.shares;
-  double blocked = shares[0] + shares[1] + shares[2];
-  for (const PoolReport& pool : report.pools) blocked = std::max(blocked, pool.blocked_share);
   Saturation& s = report.saturation;
   s.filling = filling;
-  s.state = filling || IsStrained(s, blocked) ? SaturationState::kNear : SaturationState::kStable;
+  s.state = filling || IsStrained(report) ? SaturationState::kNear : SaturationState::kStable;
 }
 
 }  // namespace servecast

@@ -37,6 +37,9 @@ struct QueueHistory {
 Saturation AssessSaturation(const EngineSpec& engine, const Report& report,
                             const QueueHistory& history);
 
+// Whether the scarcest is used so, or admission was blocked so. Requires as below.
+bool IsStrained(const Report& report);
+
 // What many runs, which are not overloaded, say of it in the place of one. Requires: the report's
 // saturation, and its shares of time.
 void PutFilling(bool filling, Report& report);

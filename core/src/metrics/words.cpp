@@ -35,6 +35,7 @@ std::string Ms(double value) { return InItsUnit(value, ShortNumber); }
 std::string MeasuredMs(double value) { return InItsUnit(value, ThreeDigits); }
 
 std::string ThreeDigits(double value) {
+  if (!std::isfinite(value)) return ShortNumber(value);
   double unit = 1;
   while (std::fabs(value) >= 999.5 * unit) unit *= 10;
   std::string text = ShortNumber(unit > 1 ? std::nearbyint(value / unit) * unit : value);

@@ -27,6 +27,7 @@ void Add(const SchedulerCounts& one, SchedulerCounts& sum) {
   sum.accepted_tokens += one.accepted_tokens;
   sum.used_draft_tokens += one.used_draft_tokens;
   sum.stage_busy_ns += one.stage_busy_ns;
+  sum.walked += one.walked;
 }
 
 void Add(const KvOffloadReport& one, KvOffloadReport& sum) {

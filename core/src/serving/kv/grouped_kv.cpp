@@ -36,10 +36,9 @@ GroupedKv::GroupedKv(const KvPlan& plan, const Options& options, const RequestTa
     if (Aligns(g)) unit_ = plan_.rules.match_unit.value_or(0);
   }
   if (unit_ > 0) alignment_ = unit_, rounding_ = 1;
-  blocks_.resize(static_cast<std::size_t>(options_.usable_blocks) + 1);
-  const auto end = static_cast<BlockId>(options_.usable_blocks);
-  blocks_.back().ahead = blocks_.back().behind = end;
-  for (BlockId id = 0; id < end; ++id) Link(id, end);
+  blocks_.resize(2);
+  blocks_[kEnds].ahead = blocks_[kEnds].behind = kEnds;
+  if (options_.usable_blocks > 0) Link(kUntouched, kEnds);
   if (!prefix_caching()) return;
   const std::size_t segments =
       requests.segments.empty() ? requests.arrival.size() : requests.segments.size();
@@ -58,7 +57,7 @@ GroupedKv::GroupedKv(const KvPlan& plan, const Options& options, const RequestTa
 
 // ---- The free list -------------------------------------------------------------------------
 
-// Into the list before `behind`; the last entry of blocks_ is both of its ends.
+// Into the list before `behind`.
 void GroupedKv::Link(BlockId id, BlockId behind) {
   Block& next = blocks_[static_cast<std::size_t>(behind)];
   Block& own = blocks_[static_cast<std::size_t>(id)];
@@ -77,8 +76,14 @@ void GroupedKv::Unlink(BlockId id) {
 // A new block, from the front (rule 18).
 GroupedKv::BlockId GroupedKv::Pop() {
   SERVECAST_CHECK(free_ > 0, "I4: used + free = total KV blocks");
-  const BlockId id = blocks_.back().behind;
-  Unlink(id);
+  BlockId id = blocks_[kEnds].behind;
+  if (id == kUntouched) {
+    id = static_cast<BlockId>(blocks_.size());
+    blocks_.emplace_back();
+    if (id - kUntouched == options_.usable_blocks) Unlink(kUntouched);
+  } else {
+    Unlink(id);
+  }
   --free_;
   Block& block = blocks_[static_cast<std::size_t>(id)];
   if (block.content) {
@@ -98,8 +103,7 @@ void GroupedKv::Hold(BlockId id) {
 
 // Rule 19, of blocks in that order.
 void GroupedKv::Free(const std::vector<BlockId>& blocks) {
-  const auto end = static_cast<BlockId>(options_.usable_blocks);
-  BlockId front = blocks_.back().behind;  // what those without content come before
+  BlockId front = blocks_[kEnds].behind;  // what those without content come before
   for (const BlockId id : blocks) {
     Block& block = blocks_[static_cast<std::size_t>(id)];
     if (--block.refs > 0) continue;
@@ -108,8 +112,8 @@ void GroupedKv::Free(const std::vector<BlockId>& blocks) {
       Link(id, front);
       continue;
     }
-    Link(id, end);
-    if (front == end) front = id;
+    Link(id, kEnds);
+    if (front == kEnds) front = id;
   }
 }
 

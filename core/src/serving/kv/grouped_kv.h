@@ -157,7 +157,10 @@ class GroupedKv {
   std::int64_t unit_ = 0;                                      // B16; 0: whole blocks
   std::vector<bool> shared_;                                   // segment: others may ask for it
   std::vector<bool> again_;                                    // request: it was preempted
-  std::vector<Block> blocks_;                                  // the last: ends of the free list
+  // The first is both ends of the free list, the second stands in it for all that were never used
+  // and are not made yet: of memory that nobody needs nothing is kept.
+  static constexpr BlockId kEnds = 0, kUntouched = 1;
+  std::vector<Block> blocks_;
   std::unordered_map<Key, BlockId> named_;
   std::int64_t free_ = 0, evicted_ = 0;
   std::vector<Key> fresh_;                           // B14: states registered by this call

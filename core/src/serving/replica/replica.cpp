@@ -567,6 +567,7 @@ void Replica::Resume(RequestId request) {
 
 SchedulerCounts Replica::counts() const {
   SchedulerCounts counts = counts_;
+  counts.walked = scheduler_->walked();
   if (staged()) counts.stage_busy_ns = pipeline_->busy_ns();
   return counts;
 }

@@ -152,6 +152,7 @@ class Scheduler {
   virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
   virtual const PrefixCacheReport& prefix_cache() = 0;
   virtual KvOffloadReport kv_offload() const { return {}; }
+  virtual std::int64_t walked() const { return 0; }  // see SchedulerCounts
   // The members of the step that is being formed.
   virtual void Observe(StepRecord& record) const = 0;
   virtual void ObserveAfter(StepRecord& /*record*/) const {}  // its outputs are applied

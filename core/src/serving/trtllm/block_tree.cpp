@@ -8,11 +8,8 @@ namespace servecast {
 BlockTree::BlockTree(const Options& options, const RequestTable& requests)
     : options_(options),
       requests_(requests),
-      blocks_(static_cast<std::size_t>(options.blocks)),
-      sequences_(static_cast<std::size_t>(options.sequences)) {
-  for (BlockId id = 0; id < options.blocks; ++id) Append(queue_, &Block::queue, id);
-  free_ = options.blocks;
-}
+      sequences_(static_cast<std::size_t>(options.sequences)),
+      free_(options.blocks) {}
 
 // ---- Texts -----------------------------------------------------------------------------------
 
@@ -93,6 +90,7 @@ BlockTree::Found BlockTree::Find(RequestId request, std::int64_t tokens) {
     ++found.all;
     found.used += At(id).users > 0 ? 1 : 0;
   }
+  walked_ += found.all + 1;
   return found;
 }
 
@@ -182,6 +180,12 @@ void BlockTree::UnplaceBelow(BlockId id) {
 // The front of the free queue. Where it is empty TensorRT-LLM would stop with an error, as blocks
 // that are copied in this step are not in it; here one of those is taken, as if it was not copied.
 BlockTree::BlockId BlockTree::Take(SequenceId sequence) {
+  // Those that were never taken stand before all others.
+  if (static_cast<std::int64_t>(blocks_.size()) < options_.blocks) {
+    blocks_.emplace_back().queued = false;
+    --free_;
+    return Mark(static_cast<BlockId>(blocks_.size() - 1), sequence);
+  }
   while (queue_.first == kNone && !lent_.empty()) {
     const BlockId lent = lent_.back();
     lent_.pop_back();
@@ -190,11 +194,15 @@ BlockTree::BlockId BlockTree::Take(SequenceId sequence) {
   const BlockId id = queue_.first;
   SERVECAST_CHECK(id != kNone, "I4: used + free = total KV blocks");
   Dequeue(id);
-  Block& block = At(id);
-  if (block.parent != kNone) {
+  if (At(id).parent != kNone) {
     ++evicted_;
     UnplaceBelow(id);
   }
+  return Mark(id, sequence);
+}
+
+BlockTree::BlockId BlockTree::Mark(BlockId id, SequenceId sequence) {
+  Block& block = At(id);
   if (block.taker >= 0 && block.taker != sequence) {  // rule 57
     Sequence& taker = Of(block.taker);
     if (taker.alive && taker.request == block.taker_request) taker.may_store = false;
@@ -264,14 +272,14 @@ void BlockTree::Claim(Admission& admission, std::int64_t number, Plan& plan) {
 
 void BlockTree::TakeMatched(Admission& admission, std::int64_t number, const Match& match) {
   Sequence& sequence = Of(admission.sequence);
-  Block& block = At(match.block);
   if (!match.partial) return Hold(sequence, match.block);
-  const bool last = !match.held && !block.in_full && block.chooser == number;
+  const bool last = !match.held && !At(match.block).in_full && At(match.block).chooser == number;
   if (!match.busy && last) {
     Unplace(match.block);
     return Hold(sequence, match.block);
   }
   Hold(sequence, Take(admission.sequence));
+  const Block& block = At(match.block);
   if (last && block.users == 0 && !block.queued) Enqueue(match.block);
 }
 
@@ -305,6 +313,7 @@ void BlockTree::Grow(SequenceId sequence) { Hold(Of(sequence), Take(sequence)); 
 // Rule 55, of the text that was read.
 void BlockTree::Put(const Sequence& sequence, std::int64_t tokens) {
   const std::int64_t size = options_.block_size;
+  walked_ += CeilDiv(tokens, size);
   BlockId parent = kRoot;
   bool walks = true;
   for (std::int64_t from = 0, i = 0; from < tokens; from += size, ++i) {

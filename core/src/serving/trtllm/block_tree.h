@@ -33,6 +33,7 @@ class BlockTree {
 
   std::int64_t free() const { return free_; }  // blocks that no sequence holds
   std::int64_t evicted() const { return evicted_; }
+  std::int64_t walked() const { return walked_; }  // blocks of texts, looked for or stored
 
   // What is stored of the full blocks of a text's first `tokens` tokens (exact matches).
   struct Found {
@@ -140,6 +141,7 @@ class BlockTree {
   void Unplace(BlockId id);
   void UnplaceBelow(BlockId id);
   BlockId Take(SequenceId sequence);
+  BlockId Mark(BlockId id, SequenceId sequence);
   void Hold(Sequence& sequence, BlockId id);
 
   void Claim(Admission& admission, std::int64_t number, Plan& plan);
@@ -150,10 +152,10 @@ class BlockTree {
 
   Options options_;
   const RequestTable& requests_;
-  std::vector<Block> blocks_;
+  std::vector<Block> blocks_;  // that were ever taken
   std::vector<Sequence> sequences_;
   List queue_, roots_;
-  std::int64_t free_ = 0, evicted_ = 0, steps_ = 0, victims_round_ = 0;
+  std::int64_t free_ = 0, evicted_ = 0, walked_ = 0, steps_ = 0, victims_round_ = 0;
   NumberMap<std::uint64_t> stored_;    // blocks by the name of the last token
   NumberMap<std::uint64_t> heads_;     // places in cousins_, by that of the first
   std::vector<List> cousins_;          // stored blocks that begin with the same token

@@ -80,6 +80,7 @@ void TrtllmScheduler::Guaranteed() {
     pass_.go.push_back(id);
     ++pass_.fitting;
   }
+  walked_ += static_cast<std::int64_t>(pass_.go.size());
   // One that waited for a twin may stand before another one that has begun, and not fit beside it:
   // TensorRT-LLM would wait for ever.
   if (pass_.fitting > 0 || replica_.in_flight() > 0) return;
@@ -145,6 +146,7 @@ void TrtllmScheduler::MaxUtilization() {
                std::back_inserter(walk_),
                [this](JobId a, JobId b) { return At(a).order < At(b).order; });
   }
+  walked_ += static_cast<std::int64_t>(walk_.size());
   std::size_t cursor = 0, end = walk_.size();
   while (cursor < end) {
     const JobId id = walk_[cursor];

@@ -58,6 +58,7 @@ class TrtllmScheduler final : public Scheduler {
   TimeNs QuietUntil() override { return replica_.ready(); }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   const PrefixCacheReport& prefix_cache() override;
+  std::int64_t walked() const override { return walked_ + (tree_ ? tree_->walked() : 0); }
   void Observe(StepRecord& record) const override;
   void ObserveAfter(StepRecord& record) const override;
 
@@ -255,6 +256,7 @@ class TrtllmScheduler final : public Scheduler {
   std::int64_t pass_number_ = 0;
   std::int64_t taken_ = 0;   // by those that a pass let through: blocks
   std::int64_t waited_ = 0;  // rule 59
+  std::int64_t walked_ = 0;  // of the active list, by capacity schedulers
 
   // What is in the sums, and what generates besides: newcomers, who wait for the token budget, and
   // whose last token is in flight.
