@@ -270,30 +270,17 @@ Result<Asked> Load(const Arguments& args) {
   return Asked{std::move(scenario.value()), std::move(trace.value())};
 }
 
-namespace {
-
-template <class Run>
-std::optional<Report> RunToEnd(const Arguments& args, const Trace& trace) {
+std::optional<Report> RunOnce(const Arguments& args, const Trace& trace) {
   const auto refuse = [](const Issues& issues) {
     PrintIssues(issues);
     return std::nullopt;
   };
   Result<Scenario> scenario = LoadScenario(args, !trace.has_arrivals);
   if (!scenario.ok()) return refuse(scenario.issues());
-  Result<Run> run = MakeRun<Run>(args, std::move(scenario.value()), trace);
+  Result<Simulation> run = MakeRun<Simulation>(args, std::move(scenario.value()), trace);
   if (!run.ok()) return refuse(run.issues());
   RunThrough(run.value());
   return run.value().Snapshot(ReportDetail::kSummary);
-}
-
-}  // namespace
-
-std::optional<Report> RunOnce(const Arguments& args, const Trace& trace) {
-  return RunToEnd<Simulation>(args, trace);
-}
-
-std::optional<Report> RunExperiment(const Arguments& args, const Trace& trace) {
-  return RunToEnd<Experiment>(args, trace);
 }
 
 }  // namespace servecast

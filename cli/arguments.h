@@ -93,7 +93,5 @@ Result<Run> MakeRun(const Arguments& args, Scenario scenario, Trace trace, More.
 
 // One run of the arguments' scenario to its end; nullopt: its issues have been printed.
 std::optional<Report> RunOnce(const Arguments& args, const Trace& trace);
-// The same of as many runs as its targets need.
-std::optional<Report> RunExperiment(const Arguments& args, const Trace& trace);
 
 }  // namespace servecast

@@ -187,13 +187,9 @@ std::string Annotation(const std::string& name, const Finding& finding) {
 }
 
 // nullopt: its issues have been printed. Of a model that does not fit, the sum.
-struct Judgement {
-  Report report;
-  std::optional<Banded> banded;
-};
 std::optional<Judgement> Judged(const Arguments& args, Asked asked, const Sureness& sureness) {
   if (std::optional<Report> unfit = UnfitReport(asked.scenario)) {
-    return Judgement{std::move(*unfit), std::nullopt};
+    return Judgement{std::move(*unfit)};
   }
   Result<Experiment> made = MakeRun<Experiment>(args, asked.scenario, asked.trace);
   if (!made.ok()) {
@@ -201,7 +197,7 @@ std::optional<Judgement> Judged(const Arguments& args, Asked asked, const Surene
     return std::nullopt;
   }
   RunThrough(made.value());
-  Judgement judgement{made.value().Snapshot(ReportDetail::kSummary), std::nullopt};
+  Judgement judgement{made.value().Snapshot(ReportDetail::kSummary)};
   judgement.banded =
       PutBand(std::move(asked.scenario), std::move(asked.trace), sureness, judgement.report);
   return judgement;
@@ -234,9 +230,7 @@ std::string CheckJson(const std::string& name, const std::vector<Finding>& findi
     out.EndObject();
   }
   out.EndArray();
-  out.Key("report");
-  const Banded* banded = judged.banded ? &*judged.banded : nullptr;
-  out.Raw(ReportJson(judged.report, banded, ReportParts::kSummary));
+  out.Key("report"), out.Raw(judged.Json(ReportParts::kSummary));
   out.EndObject();
   return out.Take();
 }

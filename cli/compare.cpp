@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "band.h"
 #include "base/printable.h"
 #include "commands.h"
 #include "io/coefficients.h"
@@ -35,7 +36,8 @@ constexpr const char* kCompareHelp =
     "\n"
     "--backends: under analytic, operators, roofline, physics, and blackbox with the scenario's\n"
     "coefficients or BLIS's set for its model, GPU and tensor parallelism, where there is one.\n"
-    "--once: one run of each scenario, faster and without intervals.\n"
+    "--once: one run of each scenario, faster and without intervals. --sampling: intervals of\n"
+    "sampling alone, without the forecast's own error, in half the time.\n"
     "\n"
     "-o text (default on a terminal), json, jsonl or csv (a row for each run); --fields A,B;\n"
     "--color WHEN: as in run. Exit 0: done. 2: bad input. 70: a bug of servecast.\n";
@@ -154,14 +156,23 @@ std::string Difference(double value, double base) {
   return base == 0 ? "" : fmt::format("{:+.3g} %", 100 * (value / base - 1));
 }
 
-std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& runs) {
+// What was changed, and what came of it.
+struct ComparedRun {
+  std::string set;
+  Judgement judged;
+
+  const Report& report() const { return judged.report; }
+};
+using Runs = std::vector<ComparedRun>;
+
+std::string ComparisonText(const Runs& runs) {
   std::string text = fmt::format("{:<26}", "");
   for (std::size_t i = 0; i < runs.size(); ++i) {
     text += fmt::format(" {:>14}", i == 0 ? "as given" : fmt::format("({})", i));
     if (i > 0) text += fmt::format(" {:>10}", "");
   }
   text += '\n';
-  std::vector<Row> rows = TargetRows(runs[0].second);
+  std::vector<Row> rows = TargetRows(runs[0].report());
   for (const Row& row : Latencies()) {
     const bool told = std::any_of(rows.begin(), rows.end(),
                                   [&row](const Row& target) { return target.name == row.name; });
@@ -171,11 +182,11 @@ std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& ru
   rows.insert(rows.end(), RowsOfARun().begin(), RowsOfARun().end());
   for (std::size_t at = 0; at < rows.size(); ++at) {
     const Row& row = rows[at];
-    if (at == of_a_run && runs[0].second.certainty) text += "of the first run:\n";
-    const double base = row.value(runs[0].second);
+    if (at == of_a_run && runs[0].report().certainty) text += "of the first run:\n";
+    const double base = row.value(runs[0].report());
     text += fmt::format("{:<26}", row.name);
     for (std::size_t i = 0; i < runs.size(); ++i) {
-      const double value = row.value(runs[i].second);
+      const double value = row.value(runs[i].report());
       text += fmt::format(" {:>14}", Number(value));
       if (i > 0) text += fmt::format(" {:>10}", Difference(value, base));
     }
@@ -184,20 +195,18 @@ std::string ComparisonText(const std::vector<std::pair<std::string, Report>>& ru
   for (std::size_t i = 0; i < runs.size(); ++i) {
     text +=
         fmt::format("\n{}: {} {}\n", i == 0 ? "as given" : fmt::format("({})", i),
-                    i == 0 ? "" : runs[i].first + ".", Printable(runs[i].second.verdict.sentence));
+                    i == 0 ? "" : runs[i].set + ".", Printable(runs[i].report().verdict.sentence));
   }
   return text;
 }
 
-using Runs = std::vector<std::pair<std::string, Report>>;
-
 std::string OtherRules(const Runs& runs) {
   std::string text;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i].second.departures.empty()) continue;
+    if (runs[i].report().departures.empty()) continue;
     text += fmt::format("\nOther rules than vLLM's, in {}:\n",
                         i == 0 ? "the scenario as given" : fmt::format("({})", i));
-    for (const std::string_view rule : runs[i].second.departures) {
+    for (const std::string_view rule : runs[i].report().departures) {
       text += fmt::format("  {}\n", rule);
     }
   }
@@ -208,13 +217,13 @@ std::string ComparisonJson(const Runs& runs) {
   JsonWriter out(true);
   out.BeginObject();
   out.Key("runs"), out.BeginArray();
-  for (const auto& [set, report] : runs) {
+  for (const ComparedRun& run : runs) {
     out.BeginObject();
-    out.Key("set"), out.Text(set);
+    out.Key("set"), out.Text(run.set);
     out.Key("other_rules"), out.BeginArray();
-    for (const std::string_view rule : report.departures) out.Text(rule);
+    for (const std::string_view rule : run.report().departures) out.Text(rule);
     out.EndArray();
-    out.Key("report"), out.Raw(ReportJson(report, ReportParts::kSummary));
+    out.Key("report"), out.Raw(run.judged.Json(ReportParts::kSummary));
     out.EndObject();
   }
   out.EndArray();
@@ -248,9 +257,9 @@ std::vector<std::vector<std::string>> BackendVariants(const Scenario& scenario) 
 int CompareCommand(const Words& words) {
   Arguments args;
   std::vector<Words> variants;  // changes of each --with
-  bool backends = false, once = false;
+  bool backends = false, once = false, sampling = false;
   Options options{.help = kCompareHelp, .answers = true};
-  options.flags = {{"--backends", &backends}, {"--once", &once}};
+  options.flags = {{"--backends", &backends}, {"--once", &once}, {"--sampling", &sampling}};
   options.lists = {{"--with",
                     [&variants](const std::string& change) {
                       variants.push_back({change});
@@ -271,16 +280,19 @@ int CompareCommand(const Words& words) {
   const Result<Trace> trace = LoadTrace(args.trace);
   if (!trace.ok()) return PrintIssues(trace.issues());
   variants.insert(variants.begin(), Words());
-  std::vector<std::pair<std::string, Report>> runs;
+  Runs runs;
+  Progress progress;
   for (const Words& changes : variants) {
     Arguments variant = args;
     variant.overrides.insert(variant.overrides.end(), changes.begin(), changes.end());
     const std::string name = fmt::format("{}", fmt::join(changes, " "));
     variant.label = runs.empty() ? "as given" : name;
-    std::optional<Report> report =
-        once ? RunOnce(variant, trace.value()) : RunExperiment(variant, trace.value());
-    if (!report) return kBadInput;
-    runs.emplace_back(name, std::move(*report));
+    const Result<Scenario> scenario = LoadScenario(variant, !trace.value().has_arrivals);
+    if (!scenario.ok()) return PrintIssues(scenario.issues());
+    Result<Judgement> judged =
+        Judge(variant, scenario.value(), trace.value(), DepthOf(once, sampling), &progress);
+    if (!judged.ok()) return PrintIssues(judged.issues());
+    runs.push_back({name, std::move(judged.value())});
   }
   return PrintAnswer(args.form, {.json = ComparisonJson(runs),
                                  .text = CompareText,

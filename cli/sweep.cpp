@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "arguments.h"
+#include "band.h"
 #include "base/hash.h"
 #include "base/printable.h"
 #include "commands.h"
@@ -23,8 +24,7 @@
 #include "io/json_writer.h"
 #include "progress.h"
 #include "ranges.h"
-#include "servecast/experiment.h"
-#include "servecast/simulation.h"
+#include "suggest.h"
 #include "text/texts.h"
 
 namespace servecast {
@@ -46,6 +46,7 @@ constexpr const char* kSweepHelp =
     "  --threads N        points that run at once (default: all cores); the bytes do not depend on "
     "it\n"
     "  --once             one run a point: no intervals, faster\n"
+    "  --sampling         intervals of sampling alone, in half the time\n"
     "  --set, --trace, --coefficients  as in run\n"
     "  -o FORM            text (a table; default on a terminal), jsonl (these lines; default "
     "else),\n"
@@ -84,15 +85,15 @@ std::optional<Shard> ShardOf(const std::string& text) {
 
 class Sweep {
  public:
-  Sweep(std::string document, Trace trace, std::vector<Axis> axes, bool once)
+  Sweep(std::string document, Trace trace, std::vector<Axis> axes, Depth depth)
       : document_(std::move(document)),
         trace_(std::move(trace)),
         axes_(std::move(axes)),
-        once_(once) {
+        depth_(depth) {
     Hasher hasher;
     hasher.Add(kEngineVersion);
     hasher.Add(document_);
-    hasher.Add(std::uint64_t{once_});
+    hasher.Add(static_cast<std::uint64_t>(depth_));
     for (const TraceRow& row : trace_.rows) {
       hasher.Add(row.arrival_ns);
       hasher.Add(std::int64_t{row.prompt_tokens});
@@ -139,25 +140,17 @@ class Sweep {
   Result<std::string> ReportOf(const Words& changes) const {
     const Result<std::string> text = ApplyOverrides(document_, changes);
     if (!text.ok()) return text;
-    Result<Scenario> scenario = ParseScenario(text.value());
+    const Result<Scenario> scenario = ParseScenario(text.value());
     if (!scenario.ok()) return Issues(scenario.issues());
-    return once_ ? Reported<Simulation>(std::move(scenario.value()))
-                 : Reported<Experiment>(std::move(scenario.value()));
-  }
-
-  template <class Run>
-  Result<std::string> Reported(Scenario scenario) const {
-    Result<Run> made = MakeRun<Run>({}, std::move(scenario), trace_);
-    if (!made.ok()) return Issues(made.issues());
-    while (!made.value().Advance(INT64_MAX)) {
-    }
-    return ReportJson(made.value().Snapshot(ReportDetail::kSummary), ReportParts::kLine);
+    const Result<Judgement> judged = Judge({}, scenario.value(), trace_, depth_, nullptr);
+    if (!judged.ok()) return Issues(judged.issues());
+    return judged.value().Json(ReportParts::kLine);
   }
 
   std::string document_;
   Trace trace_;
   std::vector<Axis> axes_;
-  bool once_;
+  Depth depth_;
   std::size_t points_ = 1;
   std::string hash_;
 };
@@ -258,9 +251,9 @@ int SweepCommand(const Words& words) {
   Arguments args;
   std::vector<Axis> axes;
   std::string shard_text, threads_text;
-  bool once = false;
+  bool once = false, sampling = false;
   Options options{.help = kSweepHelp, .answers = true};
-  options.flags = {{"--once", &once}};
+  options.flags = {{"--once", &once}, {"--sampling", &sampling}};
   options.values = {{"--shard", &shard_text}, {"--threads", &threads_text}};
   options.lists = {{"--over", [&axes](const std::string& text) -> std::string {
                       std::optional<Axis> axis = AxisOrRange(text);
@@ -274,6 +267,9 @@ int SweepCommand(const Words& words) {
                     }}};
   if (const auto done = ReadArguments(words, options, args)) return *done;
   if (axes.empty()) return Usage("sweep needs --over path=a,b,c");
+  for (const Axis& axis : axes) {
+    if (auto meant = Suggestion(axis.path + "=" + axis.values[0])) return PrintIssues({*meant});
+  }
   const std::optional<Shard> shard = ShardOf(shard_text.empty() ? "1/1" : shard_text);
   if (!shard) return Usage("--shard: found " + shard_text + ", allowed i/n with 1 <= i <= n");
   const std::optional<std::size_t> threads = ThreadsOf(threads_text);
@@ -283,7 +279,8 @@ int SweepCommand(const Words& words) {
   Result<std::string> document = LoadDocument(args, !trace.value().has_arrivals);
   if (document.ok()) document = ApplyOverrides(document.value(), {});  // is it an object at all?
   if (!document.ok()) return PrintIssues(document.issues());
-  const Sweep sweep(std::move(document.value()), std::move(trace.value()), std::move(axes), once);
+  const Sweep sweep(std::move(document.value()), std::move(trace.value()), std::move(axes),
+                    DepthOf(once, sampling));
   if (sweep.points() > kMostPoints) {
     return Usage(fmt::format("--over: allowed {} combinations at most", kMostPoints));
   }

@@ -867,6 +867,13 @@ export interface AdvisedTarget {
   readonly high: number | null;
   readonly limit_ms?: number | null;
   readonly limit_share?: number;
+  /** As a report's, where the forecast's error is known. */
+  readonly band?: {
+    readonly low: number;
+    readonly high: number | null;
+    readonly level: number;
+    readonly probability: number;
+  };
 }
 
 /** A change that was run, or why it cannot be (issues). */
@@ -879,7 +886,10 @@ export interface AdvisedChange {
   readonly cost_per_hour: number | null;
   /** The share that it takes off the target that decides, or adds to what is served when overloaded. */
   readonly effect?: number;
+  /** As probable as a verdict asks for, or by the intervals of sampling where the forecast's error is not known. */
   readonly meets?: boolean;
+  /** That all targets are met; null: not known. */
+  readonly probability?: number | null;
   readonly sentence?: string;
   readonly overloaded?: boolean;
   readonly served_per_s?: number;

@@ -50,8 +50,14 @@ std::vector<Cell> ChangeRow(View change, const std::string& number, bool more, c
     return {number, change["change"].Words(), "", "", "", "", Cell("not run", Tone::kQuiet)};
   }
   const bool overloaded = change["overloaded"].Truth(), meets = change["meets"].Truth();
-  const Tone tone = meets ? Tone::kGood : Tone::kBad;
-  const std::string word = meets ? "meets" : overloaded ? "overloaded" : "no";
+  const std::optional<double> sure = change["probability"].Number();
+  const Tone tone = meets                 ? Tone::kGood
+                    : sure && !overloaded ? ToneOfProbability(*sure)
+                                          : Tone::kBad;
+  const std::string word = overloaded ? "overloaded"
+                           : sure     ? ProbabilityText(*sure)
+                           : meets    ? "meets"
+                                      : "no";
   return {number,
           change["change"].Words(),
           change["gpus"].Plain(),
@@ -68,7 +74,7 @@ std::string AdviseText(View answer, const Style& style, const std::string& shown
   const bool overloaded = answer["base"]["overloaded"].Truth();
   Table table("rlrrrrl");
   table.Row({"", "change", "GPUs", "$/h", overloaded ? "served" : "latency", "closest target",
-             "targets"});
+             answer["base"]["probability"].Number() ? "sure" : "targets"});
   table.Row(ChangeRow(answer["base"], "", overloaded, style));
   int number = 0;
   std::string set, untested, refused;

@@ -29,17 +29,28 @@ struct FigureRow {
   std::string name;
   std::function<View(View)> value;
   std::function<std::string(View)> text;
+  bool changes = true;  // shown beside the value
 };
+
+// Nothing of a run that has no such target.
+View TargetNamed(View report, const std::string& name) {
+  for (const View target : report["slo"].Elements()) {
+    if (TargetName(target) == name) return target;
+  }
+  return View();
+}
 
 std::vector<FigureRow> FigureRows(View base) {
   std::vector<FigureRow> rows;
   const std::vector<View> targets = base["slo"].Elements();
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const bool share = targets[i]["limit_share"].Is();
-    const std::string sign = share ? " >= " : " <= ";
+    const char* const sign = share ? " >= " : " <= ";
+    const auto same = [name = TargetName(targets[i])](View r) { return TargetNamed(r, name); };
     rows.push_back({TargetName(targets[i]) + sign + TargetLimit(targets[i]),
-                    [i, share](View r) { return r["slo"].At(i)[share ? "share" : "value_ms"]; },
+                    [same, share](View r) { return same(r)[share ? "share" : "value_ms"]; },
                     share ? ShareText : Milliseconds});
+    if (targets[i]["band"].Is()) rows.push_back({"  90 % band", same, RangeOfTarget, false});
   }
   for (const auto& [name, key] :
        {std::pair("TTFT", "ttft_ms"), {"TPOT", "tpot_ms"}, {"E2E", "e2e_ms"}}) {
@@ -63,6 +74,12 @@ std::string RunsTable(const std::vector<View>& runs, std::size_t from, const Sty
   const View base = runs[0]["report"];
   std::string sides = "lr";
   std::vector<Cell> head{"", "as given"}, verdicts{"verdict"}, evidence{"evidence"};
+  std::vector<Cell> sure{"met with"};
+  const auto probability = [](View run) {
+    const View p = run["report"]["verdict"]["probability"];
+    return p.Number() ? ProbabilityText(*p.Number()) : std::string();
+  };
+  sure.emplace_back(probability(runs[0]));
   const auto verdict = [&style](View run) {
     const StateLook look = LookOfState(run["report"]["verdict"]["state"].Words());
     return Cell(style.Mark(look.tone) + " " + look.word, look.tone);
@@ -70,21 +87,23 @@ std::string RunsTable(const std::vector<View>& runs, std::size_t from, const Sty
   verdicts.push_back(verdict(runs[0]));
   evidence.emplace_back(base["evidence"]["class"].Words());
   for (std::size_t i = from; i < until; ++i) {
-    head.emplace_back(fmt::format("({})", i)), head.emplace_back("");
-    verdicts.push_back(verdict(runs[i])), verdicts.emplace_back("");
-    evidence.emplace_back(runs[i]["report"]["evidence"]["class"].Words()),
-        evidence.emplace_back("");
-    sides += "rr";
+    head.emplace_back(fmt::format("({})", i));
+    verdicts.push_back(verdict(runs[i]));
+    sure.emplace_back(probability(runs[i]));
+    evidence.emplace_back(runs[i]["report"]["evidence"]["class"].Words());
+    sides += "r";
   }
   Table table(sides);
   table.Row(std::move(head));
   table.Row(std::move(verdicts));
+  if (base["verdict"]["probability"].Number()) table.Row(std::move(sure));
   for (const FigureRow& row : FigureRows(base)) {
     std::vector<Cell> cells{row.name, row.text(row.value(base))};
     for (std::size_t i = from; i < until; ++i) {
       const View value = row.value(runs[i]["report"]);
-      cells.emplace_back(row.text(value));
-      cells.emplace_back(ChangeText(value, row.value(base)), Tone::kQuiet);
+      const std::string text = row.text(value);
+      cells.emplace_back(
+          row.changes ? fmt::format("{} {:>7}", text, ChangeText(value, row.value(base))) : text);
     }
     table.Row(std::move(cells));
   }

@@ -51,6 +51,12 @@ std::string ProbabilityText(double probability) {
   return text;
 }
 
+Tone ToneOfProbability(double probability) {
+  const Sureness sureness;
+  if (probability >= sureness.meets) return Tone::kGood;
+  return probability <= sureness.misses ? Tone::kBad : Tone::kUnsure;
+}
+
 StateLook LookOfState(std::string_view state) {
   const bool bad = state == "misses" || state == "overloaded" || state == "does_not_fit";
   const bool unsure = state == "near" || state == "not_judged" || state == "partial";
@@ -86,6 +92,15 @@ std::string TargetName(View slo) {
 std::string TargetLimit(View slo) {
   if (slo["limit_ms"].Number()) return Ms(*slo["limit_ms"].Number());
   return ShareText(slo["limit_share"]);
+}
+
+std::string RangeOfTarget(View slo) {
+  if (slo["unbounded"].Truth()) return "";
+  const View of = slo["band"].Is() ? slo["band"] : slo;
+  if (!slo["limit_share"].Is()) return MillisecondRange(of["low"], of["high"]);
+  if (!of["low"].Number()) return "";
+  const std::string low = ShareText(of["low"]), high = ShareText(of["high"]);
+  return low == high ? low : low + " to " + high;
 }
 
 std::string NamedLine(const Style& style, std::string_view name, std::string_view text) {

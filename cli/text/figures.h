@@ -25,6 +25,8 @@ std::string DollarText(View number);
 std::string WholePercent(double share);
 // "97 %", ">99 %", "<1 %".
 std::string ProbabilityText(double probability);
+// As a verdict has it (Sureness).
+Tone ToneOfProbability(double probability);
 
 // What a word of a state ("meets", "does_not_fit") says, and in which tone.
 struct StateLook {
@@ -40,6 +42,8 @@ std::string VerdictLine(const Style& style, std::string_view state, std::string_
 std::string TargetName(View slo);
 // The limit of a target: "200 ms", "99 %".
 std::string TargetLimit(View slo);
+// Its band, or its interval of sampling where it has none: "13.6 to 16.8 ms"; "" of neither.
+std::string RangeOfTarget(View slo);
 
 // "  name       text", with the name in a quiet tone; "" of no text.
 std::string NamedLine(const Style& style, std::string_view name, std::string_view text);

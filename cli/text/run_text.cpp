@@ -23,25 +23,13 @@ std::optional<double> ShareOfLimit(View slo) {
 
 Tone ToneOfTarget(View slo) {
   const View band = slo["band"];
-  if (band["probability"].Number()) {
-    const double p = *band["probability"].Number();
-    return p >= 0.9 ? Tone::kGood : p <= 0.1 ? Tone::kBad : Tone::kUnsure;
-  }
+  if (band["probability"].Number()) return ToneOfProbability(*band["probability"].Number());
   return slo["met"].Truth() ? Tone::kGood : Tone::kBad;
 }
 
 std::string ValueOfTarget(View slo) {
   if (slo["unbounded"].Truth()) return "no bound";
   return slo["share"].Number() ? ShareText(slo["share"]) : Milliseconds(slo["value_ms"]);
-}
-
-std::string RangeOfTarget(View slo) {
-  if (slo["unbounded"].Truth()) return "";
-  const View of = slo["band"].Is() ? slo["band"] : slo;
-  if (!slo["limit_share"].Is()) return MillisecondRange(of["low"], of["high"]);
-  if (!of["low"].Number()) return "";
-  const std::string low = ShareText(of["low"]), high = ShareText(of["high"]);
-  return low == high ? low : low + " to " + high;
 }
 
 // "TTFT 200 ms, TPOT 20 ms", of attainment.

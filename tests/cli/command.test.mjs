@@ -163,7 +163,7 @@ test('Compare_ASettingThatIsTheDefault_ChangesNothing', () => {
   assert.equal(row(stdout, 'completed')[0], '2000');
   assert.doesNotMatch(stdout, /BLIS/);
   // The deciding target first, with the value, the rates and the sentence that run has.
-  const run = JSON.parse(servecast('run', chat, '--sampling').stdout);
+  const run = JSON.parse(servecast('run', chat).stdout);
   const lines = stdout.split('\n');
   assert.match(lines[1], /^TPOT p99 ms /);
   for (const [name, value] of [
@@ -174,6 +174,42 @@ test('Compare_ASettingThatIsTheDefault_ChangesNothing', () => {
   ])
     assert.ok(Math.abs(Number(row(stdout, name)[0]) / value - 1) < 1e-3, name);
   assert.ok(stdout.includes(`as given:  ${run.verdict.sentence}`));
+});
+
+// Where sampling alone would say "meets".
+const nearlyFull = ['--set', 'workload.arrivals.rate_per_s=46'];
+
+test('CompareSweepAndAdvise_GiveTheVerdictOfRun_WithItsBands', () => {
+  const run = JSON.parse(servecast('run', chat, ...nearlyFull).stdout);
+  assert.equal(run.verdict.state, 'near');
+  const of = ({ verdict, slo }) => ({ verdict, slo });
+  const compared = JSON.parse(servecast('compare', chat, '--with', nearlyFull[1], '-o', 'json').stdout);
+  assert.deepEqual(of(compared.runs[1].report), of(run));
+  const swept = JSON.parse(servecast('sweep', chat, '--over', nearlyFull[1]).stdout);
+  assert.deepEqual(of(swept.report), of(run));
+  const { base, changes } = JSON.parse(servecast('advise', chat, ...nearlyFull).stdout);
+  assert.equal(base.probability, run.verdict.probability);
+  assert.equal(base.meets, false);
+  assert.deepEqual(
+    base.slo.map(({ band }) => band.low),
+    run.slo.map(({ band }) => band.low),
+  );
+  for (const { probability, meets } of changes) assert.equal(meets, probability >= 0.9);
+  assert.ok(changes[0].meets);
+});
+
+test('CompareAndSweep_OfSampling_AreWithoutBands', () => {
+  const [run] = JSON.parse(servecast('compare', chat, '--sampling', '--with', 'seed=2', '-o', 'json').stdout).runs;
+  assert.ok(run.report.slo[0].high !== null && !('band' in run.report.slo[0]));
+  const swept = JSON.parse(servecast('sweep', chat, '--sampling', '--over', 'seed=1').stdout);
+  assert.deepEqual(swept.report.slo, run.report.slo);
+});
+
+test('Sweep_OfANameThatIsShort_SaysWhatIsMeant', () => {
+  const { status, stdout, stderr } = servecast('sweep', chat, '--over', 'rate=20,40');
+  assert.equal(status, 2);
+  assert.equal(stdout, '');
+  assert.match(stderr, /did you mean workload\.arrivals\.rate_per_s/);
 });
 
 test('Compare_WithACompat_SaysByWhichRulesItDiffers', () => {

@@ -62,6 +62,13 @@ test('Advise_ChangeThatCannotRun_SaysWhy', () => {
   assert.match(stdout, /\d not run: \/cluster\/failures: found\s.*allowed\s+none\s+with\s+such\s+a\s+router/s);
 });
 golden('compare', ['compare', small, '--once', '--with', 'model.quantization=fp8', '--with', 'engine.max_num_seqs=4']);
+golden(
+  'compare_bands',
+  ['compare', small, '--with', 'workload.arrivals.rate_per_s=60', '--with', 'engine.max_num_seqs=4'],
+  {
+    skip: slow,
+  },
+);
 golden('sweep', [
   ...['sweep', small, '--once', '--over', 'workload.arrivals.rate_per_s=20,150,-1'],
   ...['--over', 'engine.max_num_seqs=64,128'],

@@ -12,6 +12,7 @@
 #include "experiment/advise.h"
 #include "experiment/limits.h"
 #include "io/json_writer.h"
+#include "servecast/error_band.h"
 #include "servecast/experiment.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
@@ -21,18 +22,22 @@ namespace {
 
 constexpr std::int64_t kWorkOfAChange = 600'000;
 
-// What a run says of a change; a report is a hundred times as much.
+// What a run says of a change, and its bands; a report is a hundred times as much.
 struct Answer {
-  explicit Answer(const Report& r)
+  Answer(const Report& r, std::optional<Banded> of)
       : sentence(r.verdict.sentence),
         slo(r.slo),
+        banded(std::move(of)),
         overload(r.overload),
         overloaded(r.verdict.state == VerdictState::kOverloaded),
         served_per_s(r.overload ? r.overload->served_per_s : r.requests_per_s),
         evidence(r.latency_model.evidence.of) {}
 
+  std::optional<double> Probability() const { return banded ? banded->probability : std::nullopt; }
+
   std::string sentence;
   std::vector<SloResult> slo;
+  std::optional<Banded> banded;  // none: the forecast's error is not known
   std::optional<Overload> overload;
   bool overloaded;
   double served_per_s;
@@ -84,12 +89,14 @@ std::optional<Change> EnoughReplicas(const Scenario& scenario, const Answer& bas
   return Change{Format("{} replicas", replicas), {Format("cluster.pools.0.replicas={}", replicas)}};
 }
 
+// As the verdict of a run has it: as probable as that, or else by the intervals of sampling.
 bool Meets(const Outcome& o) {
-  return o.answer && !o.answer->overloaded &&
-         std::all_of(o.answer->slo.begin(), o.answer->slo.end(), [](const auto& result) {
-           return result.met && result.high_ms.value_or(0) <= result.slo.limit_ms &&
-                  result.low_share.value_or(1) >= result.slo.percentile / 100;
-         });
+  if (!o.answer || o.answer->overloaded) return false;
+  if (const std::optional<double> p = o.answer->Probability()) return *p >= Sureness().meets;
+  return std::all_of(o.answer->slo.begin(), o.answer->slo.end(), [](const auto& result) {
+    return result.met && result.high_ms.value_or(0) <= result.slo.limit_ms &&
+           result.low_share.value_or(1) >= result.slo.percentile / 100;
+  });
 }
 
 bool Before(const Outcome& a, const Outcome& b) {
@@ -105,16 +112,27 @@ bool Before(const Outcome& a, const Outcome& b) {
   return a.effect > b.effect;
 }
 
+void WriteBand(const TargetBand& band, JsonWriter& out) {
+  out.Key("band"), out.BeginObject();
+  out.Key("low"), out.Number(band.low);
+  out.Key("high"), band.high ? out.Number(*band.high) : out.Null();
+  out.Key("level"), out.Number(kBandLevel);
+  out.Key("probability"), out.Number(band.probability);
+  out.EndObject();
+}
+
 void WriteAnswer(const Answer& a, JsonWriter& out) {
   out.Key("sentence"), out.Text(a.sentence);
   out.Key("overloaded"), out.Boolean(a.overloaded);
   out.Key("served_per_s"), out.Number(a.served_per_s);
   out.Key("evidence"), out.Text(kEvidenceNames[static_cast<std::size_t>(a.evidence)]);
-  out.Key("slo"), out.BeginArray();
   const auto number = [&out](std::string_view key, const std::optional<double>& value) {
     out.Key(key), value ? out.Number(*value) : out.Null();
   };
-  for (const SloResult& result : a.slo) {
+  number("probability", a.Probability());
+  out.Key("slo"), out.BeginArray();
+  for (std::size_t k = 0; k < a.slo.size(); ++k) {
+    const SloResult& result = a.slo[k];
     out.BeginObject();
     if (result.slo.metric == SloMetric::kAttainment) {
       number("share", result.share);
@@ -127,6 +145,7 @@ void WriteAnswer(const Answer& a, JsonWriter& out) {
       number("high", result.high_ms);
       number("limit_ms", result.slo.limit_ms);
     }
+    if (a.banded && a.banded->targets[k]) WriteBand(*a.banded->targets[k], out);
     out.EndObject();
   }
   out.EndArray();
@@ -177,6 +196,7 @@ struct Advice::State {
     if (!scenario.ok()) return Refuse(scenario.issues());
     trying.gpus = scenario.value().cluster.Gpus();
     trying.cost_per_hour = CostPerHour(scenario.value());
+    tried = scenario.value();
     ExperimentOptions options;
     options.most_work = kWorkOfAChange;
     options.names_limit = false;
@@ -200,9 +220,17 @@ struct Advice::State {
       }
       return Take();
     }
-    if (!run->Advance(max_steps)) return false;
-    trying.answer.emplace(run->Snapshot(ReportDetail::kSummary));
+    if (!band) {
+      if (!run->Advance(max_steps)) return false;
+      report = run->Snapshot(ReportDetail::kSummary);
+      band = ErrorBand::Create(tried, trace, report);
+      if (band) return false;
+    }
+    if (band && !band->Advance(max_steps)) return false;
+    std::optional<Banded> banded = band ? band->Put(Sureness(), report) : std::nullopt;
+    trying.answer.emplace(report, std::move(banded));
     run.reset();
+    band.reset();
     return base ? Take() : TakeBase();
   }
 
@@ -244,6 +272,9 @@ struct Advice::State {
   std::string document;
   Trace trace;
   std::optional<Experiment> run;
+  Scenario tried;  // with the change
+  Report report;   // of the run, once that has ended
+  std::optional<ErrorBand> band;
   Outcome trying;
   std::optional<Outcome> base;
   std::vector<Change> changes;
@@ -272,8 +303,8 @@ double Advice::Progress() const {
   const State& s = *state_;
   if (s.finished) return 1;
   // The base is as one of about a dozen before these are known.
-  const double tried = static_cast<double>(s.next) + (s.run ? s.run->Progress() : 0);
-  return s.base ? (1 + tried) / (1 + static_cast<double>(s.changes.size())) : 0;
+  const double done = static_cast<double>(s.next) + (s.run ? s.run->Progress() : 0);
+  return s.base ? (1 + done) / (1 + static_cast<double>(s.changes.size())) : 0;
 }
 
 const Issues& Advice::Problems() const { return state_->problems; }

@@ -1,5 +1,6 @@
-// The changes of advise.h, each run on the same requests and ranked: those that meet all targets
-// first, the cheapest of them before the others. Resumable like an experiment.
+// The changes of advise.h, each run on the same requests, with its bands where the forecast's error
+// is known, and ranked: those that meet all targets as surely as a verdict says it first, the
+// cheapest of them before the others. Resumable like an experiment.
 #pragma once
 
 #include <cstdint>
