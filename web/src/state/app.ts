@@ -69,8 +69,8 @@ export class App {
         this.reasons.halt();
       },
       ended: (cancelled) => {
-        if (!cancelled) this.#comparison?.refresh(this.source);
         this.reasons.refresh();
+        if (!cancelled) this.#comparison?.refresh(this.source);
         this.#plans?.refresh();
       },
       blocked: () => void this.#checkBesideDrafts(),
@@ -535,7 +535,15 @@ export class App {
   /** Null without a connection: the view that wants it cannot be had either, and says so in its place. */
   async #compares(): Promise<Comparison | null> {
     const part = await import('./compare').catch(() => null);
-    return part && (this.#comparison ??= new part.Comparison(this.#engine, this.store, () => this.plans()));
+    return (
+      part &&
+      (this.#comparison ??= new part.Comparison(
+        this.#engine,
+        this.store,
+        () => this.plans(),
+        (of) => this.reasons.bandOf(of),
+      ))
+    );
   }
 
   // --- Ways out ----------------------------------------------------------------------------------

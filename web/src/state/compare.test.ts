@@ -62,6 +62,7 @@ class RecordingEngine {
 }
 
 const noPlans = () => Promise.reject(new Error('nobody asks'));
+const noBands = () => Promise.resolve(null);
 const done = (report: Partial<Report & Pick<RunFigures, 'completed'>>) => ({
   report: report as Report,
   columns: {},
@@ -109,7 +110,7 @@ describe('comparing', () => {
   it('runs one variant after the other, beside, and keeps why one cannot run', () => {
     const engine = new RecordingEngine();
     const store = new Store();
-    const comparison = new Comparison(engine as unknown as Engine, store, noPlans);
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans, noBands);
     comparison.by('/engine/compat', source);
     expect(engine.runs.map(({ lane }) => lane)).toEqual(['beside']);
     engine.runs[0]!.listener.finished(done({ completed: 9 }), 1, false);
@@ -130,7 +131,7 @@ describe('comparing', () => {
   it('waits while the shown run is under way, and ends when that begins', () => {
     const engine = new RecordingEngine();
     const store = new Store();
-    const comparison = new Comparison(engine as unknown as Engine, store, noPlans);
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans, noBands);
     store.update({ run: { kind: 'running', progress: 0, slow: false } });
     comparison.by('/engine/compat', source);
     expect(engine.runs).toHaveLength(0);
@@ -142,10 +143,37 @@ describe('comparing', () => {
     expect(engine.runs).toHaveLength(1);
   });
 
+  it('finds the bands of every row once all have an answer, and forgets those of an older question', async () => {
+    const engine = new RecordingEngine();
+    const store = new Store();
+    const asked: { readonly document: Document; readonly answer: (report: Report | null) => void }[] = [];
+    const bandOf = (of: Document) => new Promise<Report | null>((answer) => asked.push({ document: of, answer }));
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans, bandOf);
+    comparison.by('/engine/compat', source);
+    engine.runs[0]!.listener.finished(done({ completed: 1 }), 1, false);
+    expect(asked).toHaveLength(0);
+    engine.runs[1]!.listener.finished(done({ completed: 2 }), 1, false);
+    expect(asked.map((each) => each.document)).toEqual([engine.runs[0]!.document]);
+    asked[0]!.answer({ completed: 3 } as unknown as Report);
+    await expect.poll(() => asked.length).toBe(2);
+    // Nothing is known of the second: its answer stays.
+    asked[1]!.answer(null);
+    await expect.poll(() => store.state.compared!.variants.every(({ isBanded }) => isBanded)).toBe(true);
+    expect(store.state.compared!.variants.map(({ report }) => firstRun(report!).completed)).toEqual([3, 2]);
+    comparison.by('/scheduler/order', source);
+    engine.runs[2]!.listener.finished(done({ completed: 4 }), 1, false);
+    engine.runs[3]!.listener.finished(done({ completed: 5 }), 1, false);
+    comparison.by('', source);
+    asked[2]!.answer({ completed: 6 } as unknown as Report);
+    await Promise.resolve();
+    expect(store.state.compared).toBeNull();
+    expect(asked).toHaveLength(3);
+  });
+
   it('forgets answers to an older question', () => {
     const engine = new RecordingEngine();
     const store = new Store();
-    const comparison = new Comparison(engine as unknown as Engine, store, noPlans);
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans, noBands);
     comparison.by('/engine/compat', source);
     comparison.by('/scheduler/order', source);
     engine.runs[0]!.listener.finished(done({ completed: 1 }), 1, false);
@@ -182,7 +210,7 @@ describe('comparing', () => {
   it('gives a GPU on which the model does not fit as many as it takes, once', () => {
     const engine = new RecordingEngine();
     const store = new Store();
-    new Comparison(engine as unknown as Engine, store, noPlans).by('/hardware/preset', numbers);
+    new Comparison(engine as unknown as Engine, store, noPlans, noBands).by('/hardware/preset', numbers);
     engine.runs[0]!.listener.finished(done({ completed: 9 }), 1, false);
     const unfit = { pool: '', tensor_parallel: 2, enough_tensor_parallel: 8 } as Report['unfit'];
     const issues = [{ path: '', message: 'no', kind: 'does_not_fit' as const }];
@@ -205,7 +233,7 @@ describe('comparing', () => {
       return () => undefined;
     };
     const plans = () => Promise.resolve({ planners: { ask } } as unknown as Plans);
-    const comparison = new Comparison(engine as unknown as Engine, store, plans);
+    const comparison = new Comparison(engine as unknown as Engine, store, plans, noBands);
     const targeted = { ...numbers, document: { ...numbers.document, slo: [{ metric: 'ttft', limit_ms: 9 }] } };
     comparison.by('/hardware/preset', targeted);
     expect(store.state.compared!.fewest, 'by default').toBe(true);
@@ -230,7 +258,7 @@ describe('comparing', () => {
   it('puts another server before the same requests, and keeps one as it was', () => {
     const engine = new RecordingEngine();
     const store = new Store();
-    const comparison = new Comparison(engine as unknown as Engine, store, noPlans);
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans, noBands);
     comparison.keep(source.document, 'large', source);
     const changed = { ...source, document: { hardware: { preset: 'small' }, workload: { requests: 5 }, seed: 3 } };
     comparison.refresh(changed);

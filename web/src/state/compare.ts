@@ -27,7 +27,7 @@ import { fewestInWords, findFewest, hasFewest, withFewest, type Fewest } from '.
 import { splitsOf } from './pool-edits';
 import { poolList, poolsInWords, poolsOf, replicasOf } from './pools';
 import type { Plans } from './plans';
-import type { Beside, Store, Variant } from './store';
+import { reportOf, type Beside, type Store, type Variant } from './store';
 
 /** What changes how requests are served, not which ones there are. */
 const sections = ['hardware', 'model', 'engine', 'scheduler', 'cluster', 'latency'];
@@ -279,6 +279,7 @@ export class Comparison {
   readonly #engine: Engine;
   readonly #store: Store;
   readonly #plans: () => Promise<Plans>;
+  readonly #bandOf: (document: Document) => Promise<Report | null>;
   #pointer = '';
   /** What a GPU is compared by is a decision: what it takes to keep the targets. */
   #fewest = true;
@@ -289,10 +290,16 @@ export class Comparison {
   #kept: { readonly name: string; readonly document: Document } | null = null;
   #with: string | null = null;
 
-  constructor(engine: Engine, store: Store, plans: () => Promise<Plans>) {
+  constructor(
+    engine: Engine,
+    store: Store,
+    plans: () => Promise<Plans>,
+    bandOf: (document: Document) => Promise<Report | null>,
+  ) {
     this.#engine = engine;
     this.#store = store;
     this.#plans = plans;
+    this.#bandOf = bandOf;
   }
 
   get kept(): string | null {
@@ -342,13 +349,14 @@ export class Comparison {
     const listed = source && this.#pointer !== '' ? variantsOf(source, this.#pointer) : [];
     const made = source && fewest ? withSought(source, listed) : listed;
     const { shown } = this.#store.state;
-    const report = shown?.completeness === 'final' ? shown.outcome.report : null;
-    const variants = made.map((variant) => (variant.isCurrent ? { ...variant, report } : variant));
+    const report = shown?.completeness === 'final' ? reportOf(shown) : null;
+    const isBanded = shown?.banded !== undefined;
+    const variants = made.map((variant) => (variant.isCurrent ? { ...variant, report, isBanded } : variant));
     const other = source && this.#other(source);
     const same = other && beside?.outcome && equalJson(beside.document, other.document);
     this.#store.update({
       compared: this.#pointer === '' ? null : { pointer: this.#pointer, fewest, variants },
-      beside: other && (same ? { ...other, outcome: beside.outcome } : other),
+      beside: same ? { ...beside, ...other, outcome: beside.outcome } : other,
     });
     if (this.#store.state.run.kind !== 'idle') return;
     this.#runNext(turn);
@@ -424,7 +432,7 @@ export class Comparison {
         ({ report, issues, isSought }) => report === null && issues.length === 0 && !isSought,
       ) ?? -1;
     const next = compared?.variants[index];
-    if (!next) return;
+    if (!next) return void this.#bandNext(turn);
     const settle = (change: Partial<Variant>) => {
       if (turn !== this.#turn) return;
       this.#isRunning = false;
@@ -437,6 +445,29 @@ export class Comparison {
       refused: (issues, unfit) => settle((adapts && withEnoughGpus(next.document, unfit)) || { issues }),
       finished: ({ report }) => settle({ report }),
     });
+  }
+
+  /** Once every row has its answer, how far each forecast may be off, a row at a time. */
+  async #bandNext(turn: number): Promise<void> {
+    const { compared, beside } = this.#store.state;
+    const index = compared?.variants.findIndex(({ report, isBanded }) => report !== null && !isBanded) ?? -1;
+    const next = compared?.variants[index];
+    if (this.#isRunning || turn !== this.#turn || compared?.variants.some(({ isSought }) => isSought)) return;
+    this.#isRunning = true;
+    if (next) {
+      const report = (await this.#bandOf(next.document)) ?? next.report;
+      this.#put(turn, index, { report, isBanded: true });
+    } else if (beside?.outcome && !beside.banded) {
+      const banded = (await this.#bandOf(beside.document)) ?? beside.outcome.report;
+      const { beside: now } = this.#store.state;
+      if (turn === this.#turn && now) this.#store.update({ beside: { ...now, banded } });
+    } else {
+      this.#isRunning = false;
+      return;
+    }
+    if (turn !== this.#turn) return;
+    this.#isRunning = false;
+    this.#runNext(turn);
   }
 
   #run(

@@ -209,6 +209,8 @@ export interface Variant {
   readonly adapted?: string;
   /** How many of its GPUs it takes is being found. */
   readonly isSought?: boolean;
+  /** The report has its bands, or they are not known. */
+  readonly isBanded?: boolean;
 }
 
 /** Another whole scenario, run on the requests of the one that is shown. */
@@ -219,6 +221,8 @@ export interface Beside {
   readonly document: Document;
   readonly outcome: Outcome | null;
   readonly issues: readonly Issue[];
+  /** Its report with bands; without where they are not known. */
+  readonly banded?: Report;
 }
 
 export interface AppState {

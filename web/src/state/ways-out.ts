@@ -1,6 +1,6 @@
 // What follows a verdict: why it is as it is and what each request did, when somebody asks; and, when a target is missed, what might be changed.
 // For that the engine runs about a dozen one-step changes; one of them may be taken over.
-import type { Advice, AdvisedChange } from 'servecast';
+import type { Advice, AdvisedChange, Report } from 'servecast';
 import type { Engine } from '../engine/client';
 import { mostRequestsDrawn, requestColumns } from '../lib/requests';
 import { needsTrace, readDocument, type Document } from './document';
@@ -30,6 +30,7 @@ export class Reasons {
   #bands = false;
   /** The bands of what is shown are there, or not to be had. */
   #rested = false;
+  #finding: Promise<void> = Promise.resolve();
   #asking = false;
   #watching = false;
   readonly #plans: () => Promise<Plans>;
@@ -56,7 +57,7 @@ export class Reasons {
     this.halt();
     void this.#explain();
     void this.#fetchRequests();
-    void this.#findBand();
+    this.#finding = this.#findBand();
     this.#offer();
   }
 
@@ -106,6 +107,15 @@ export class Reasons {
     }
     this.#rested = true;
     this.#improve();
+  }
+
+  /** A scenario's report with bands, once those of what is shown are known; null: they are not to be had. Never settles
+      when another run begins. */
+  async bandOf(document: Document): Promise<Report | null> {
+    await this.#finding;
+    const { shown } = this.#store.state;
+    if (shown?.document === document) return shown.banded ?? null;
+    return this.#engine.band(JSON.stringify(document), needsTrace(document));
   }
 
   look(): void {

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { formatGiven, marginText, sentence } from '../lib/format';
 import { differences, otherEngine } from '../state/compare';
-import type { Beside } from '../state/store';
+import { reportOf, type Beside } from '../state/store';
 import type { Document, Json } from '../state/document';
 import { changeText, closestTarget, figures, nameOfTarget, settingName } from './compare-figures';
 import { renderReasons } from './compare-reasons';
@@ -37,7 +37,7 @@ export function renderBeside(view: ViewContext): TemplateResult {
       ${state.former === null ? nothing : html`<button type="button" id="keep-former" @click=${() => void app.compareWithFormer()}>Take what was open before as A</button>`}
       <span class="quiet-text">then change anything: A stays as it was, on the requests and targets that are asked now</span>
     </p>
-    ${beside ? sideBySide(view, beside, shown?.completeness === 'final' ? shown.outcome.report : null) : nothing}
+    ${beside ? sideBySide(view, beside, shown?.completeness === 'final' ? reportOf(shown) : null) : nothing}
   </section>`;
 }
 
@@ -49,7 +49,7 @@ function nameOf({ state }: ViewContext): string {
 
 function sideBySide(view: ViewContext, beside: Beside, own: Report | null): TemplateResult {
   const { app, state, theme } = view;
-  const other = beside.outcome?.report ?? null;
+  const other = beside.banded ?? beside.outcome?.report ?? null;
   if (beside.issues.length > 0)
     return html`<p>A, ${beside.name}, cannot run: ${beside.issues.map(({ message }) => sentence(message)).join(' ')}</p>`;
   if (!other || !own)

@@ -2,7 +2,7 @@
 // side. Loaded when it is opened.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import { countOf, formatGivenTime, formatInterval, formatPercent, formatTime, sentence } from '../lib/format';
+import { countOf, formatGivenTime, formatPercent, formatTime, levelText, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { comparablePointers, isLadder } from '../state/compare';
 import type { Variant } from '../state/store';
@@ -19,7 +19,7 @@ import {
   type Target,
 } from './compare-figures';
 import { renderBeside } from './compare-two';
-import { evidenceWords } from './tiles';
+import { evidenceWords, rangeText } from './tiles';
 import { renderSign } from './verdict';
 
 type SortKey = 'value' | 'verdict' | 'closest' | 'evidence' | number;
@@ -128,7 +128,7 @@ export class CompareElement extends LitElement {
       });
     return html`<div class="table-scroll" tabindex="0" role="region" aria-label="Comparison">
       <table id="compared">
-        <caption>${label}. Small figures: difference from the current one. Intervals are of sampling alone. Cost is of what is served within the targets.</caption>
+        <caption>${label}. Small figures: difference from the current one. ${intervalsOf(variants)} Cost is of what is served within the targets.</caption>
         <thead><tr>
           ${this.#head('value', 'Value')} ${this.#head('verdict', 'Verdict')} ${this.#head('closest', 'Closest target')}
           ${rowFigures.map(({ head }, index) => this.#head(index, head, 'more'))}
@@ -232,11 +232,19 @@ function closest(report: Report): TemplateResult | string {
 }
 
 function valueText(target: Target): string {
-  const { value_ms: value, limit_ms: limit, low, high, unbounded, share, limit_share: least } = target;
+  const { value_ms: value, limit_ms: limit, unbounded, share, limit_share: least } = target;
+  const { low, high } = target.band ?? target;
   if (limit === null) return `${formatPercent(share)}, at least ${formatPercent(least)}`;
   if (unbounded) return `no bound, limit ${formatGivenTime(limit)}`;
-  const interval = value === null || low === null || high === null ? '' : ` (${formatInterval(low, high, value)})`;
+  const range = low === null || value === null ? '' : rangeText(low, high, value);
+  const interval = range === '' ? '' : ` (${range})`;
   return `${formatTime(value)} of ${formatGivenTime(limit)}${interval}`;
+}
+
+function intervalsOf(variants: readonly Variant[]): string {
+  const bands = variants.flatMap(({ report }) => report?.slo.flatMap(({ band }) => band ?? []) ?? []);
+  if (bands.length === 0) return 'Intervals are of sampling alone.';
+  return `In brackets: ${levelText(bands[0]?.level ?? 0)} bands, sampling and model error${variants.some(({ report, isBanded }) => report && !isBanded) ? ', where they are known so far' : ''}.`;
 }
 
 function cell({ head, of, format }: Figure, report: Report, base: Report | null): TemplateResult {

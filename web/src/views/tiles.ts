@@ -149,7 +149,7 @@ function marginWords(target: Latency, side: Side | null): string {
 }
 
 /** "14.5 to 15.3", "at least 14.5"; "": not known. */
-function rangeText(low: number | null, high: number | null, value: number): string {
+export function rangeText(low: number | null, high: number | null, value: number): string {
   if (low === null) return '';
   return high === null ? `at least ${formatTime(low)}` : formatInterval(low, high, value);
 }
