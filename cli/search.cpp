@@ -24,8 +24,8 @@ namespace servecast {
 namespace {
 
 constexpr const char* kSearchHelp =
-    "servecast plan search FILE|PRESET [--axes NAMES] [--over path=a,b,c]... [--threads N] "
-    "[options]\n"
+    "servecast plan search FILE|PRESET [--axes NAMES] [--over path=a,b,c]... [--least cost|energy] "
+    "[--threads N] [options]\n"
     "\n"
     "The cheapest design that keeps all targets (slo) at the scenario's load: of every "
     "combination\n"
@@ -53,6 +53,12 @@ constexpr const char* kSearchHelp =
     "  --prices LIST      of GPUs: reserved-1y, or on-demand (AWS's), instead of the presets' "
     "own,\n"
     "                     which are reserved for a year; a price that the scenario gives stays\n"
+    "  --least WHAT       cost (default), or energy: of one output token, by the GPUs' power. "
+    "Points\n"
+    "                     then have j_per_output_token and mean_w (null: the power of a GPU is "
+    "not\n"
+    "                     known), least_energy is the answer's id, and a dearer design that needs\n"
+    "                     less energy is on the frontier, too\n"
     "  --threads N        designs that run at once (default: all cores); the bytes do not depend\n"
     "                     on it\n"
     "  --set, --trace, --coefficients  as in run\n"
@@ -124,9 +130,12 @@ bool Run(DesignSearch& search, const Trace& trace, std::size_t threads) {
 int SearchCommand(const Words& words) {
   Arguments args;
   std::vector<Axis> axes;
-  std::string threads_text, names;
+  std::string threads_text, names, least = "cost";
   Options options{.help = kSearchHelp, .answers = true};
-  options.values = {{"--threads", &threads_text}, {"--axes", &names}, {"--prices", &args.prices}};
+  options.values = {{"--threads", &threads_text},
+                    {"--axes", &names},
+                    {"--prices", &args.prices},
+                    {"--least", &least}};
   options.lists = {{"--over", [&axes](const std::string& text) -> std::string {
                       std::optional<Axis> axis = AxisOrRange(text);
                       if (!axis) return "--over: found " + text + kAllowedOver;
@@ -136,6 +145,9 @@ int SearchCommand(const Words& words) {
   if (const auto done = ReadArguments(words, options, args)) return *done;
   const std::optional<std::size_t> threads = ThreadsOf(threads_text);
   if (!threads) return Usage("--threads: found " + threads_text + ", allowed 1 to 1024");
+  if (least != "cost" && least != "energy") {
+    return Usage("--least: found " + least + ", allowed cost, energy");
+  }
   Result<Trace> trace = LoadTrace(args.trace);
   if (!trace.ok()) return PrintIssues(trace.issues());
   const Result<std::string> document = LoadDocument(args, !trace.value().has_arrivals);
@@ -146,7 +158,9 @@ int SearchCommand(const Words& words) {
   Result<std::vector<Axis>> asked = AxesAsked(document.value(), names, std::move(axes));
   if (!asked.ok()) return PrintIssues(asked.issues());
   if (!args.prices.empty()) asked.value().push_back({std::string(kPricesPath), {args.prices}});
-  Result<DesignSearch> search = DesignSearch::Create(document.value(), std::move(asked.value()));
+  Result<DesignSearch> search =
+      DesignSearch::Create(document.value(), std::move(asked.value()),
+                           {.least = least == "energy" ? Least::kEnergy : Least::kCost});
   if (!search.ok()) return PrintIssues(Labelled(LabelOf(args), search.issues()));
   if (!Run(search.value(), trace.value(), *threads)) return kBug;
   const std::string sentence = search.value().Sentence();

@@ -127,7 +127,8 @@ std::string WithoutMemory(std::string label) {
   return label.erase(begin, end + 3 - begin);
 }
 
-std::vector<Cell> DesignRow(View point, bool cheapest, const Style& style) {
+// `energy`: a column of it.
+std::vector<Cell> DesignRow(View point, bool best, bool energy, const Style& style) {
   const std::string state = point["state"].Words();
   const StateLook look = LookOfState(state);
   const View closest = point["targets"].At(static_cast<std::size_t>(point["closest"].NumberOr(0)));
@@ -137,16 +138,22 @@ std::vector<Cell> DesignRow(View point, bool cheapest, const Style& style) {
   const View strain = point["strain"];
   std::string label = WithoutMemory(point["label"].Words());
   if (point["own"].Truth()) label += " (as given)";
-  return {DollarText(point["dollars_per_hour"]),
-          point["gpus"].Plain(),
-          Cell(label, cheapest ? Tone::kStrong : Tone::kPlain),
-          closest["value"].Number() ? (share ? ShareText(closest["value"]) + " within"
-                                             : metric + " " + Milliseconds(closest["value"]))
-                                    : "",
-          strain.Number() ? WholePercent(*strain.Number()) : "",
-          Cell(style.Mark(look.tone) + (state == "meets" ? "" : " " + look.word), look.tone),
-          point["evidence"].Words(),
-          cheapest ? "<-" : ""};
+  std::vector<Cell> cells{DollarText(point["dollars_per_hour"]), point["gpus"].Plain()};
+  if (energy) {
+    const View joules = point["j_per_output_token"];
+    cells.emplace_back(joules.Number() ? FigureText(joules) : "not known");
+  }
+  const std::vector<Cell> others{
+      Cell(label, best ? Tone::kStrong : Tone::kPlain),
+      closest["value"].Number() ? (share ? ShareText(closest["value"]) + " within"
+                                         : metric + " " + Milliseconds(closest["value"]))
+                                : "",
+      strain.Number() ? WholePercent(*strain.Number()) : "",
+      Cell(style.Mark(look.tone) + (state == "meets" ? "" : " " + look.word), look.tone),
+      point["evidence"].Words(),
+      best ? "<-" : ""};
+  cells.insert(cells.end(), others.begin(), others.end());
+  return cells;
 }
 
 // "16 meet, 3 do not fit".
@@ -179,12 +186,18 @@ std::string SearchText(View answer, const Style& style, const std::string& sente
   std::stable_sort(points.begin(), points.end(), [](View a, View b) {
     return a["dollars_per_hour"].NumberOr(1e300) < b["dollars_per_hour"].NumberOr(1e300);
   });
-  Table table("rrlrrlll");
-  table.Row({"$/h", "GPUs", "design", "closest", "of limit", "", "evidence", ""});
+  const bool energy = answer["least_energy"].There();
+  const View best = answer[energy ? "least_energy" : "cheapest"];
+  Table table(energy ? "rrrlrrlll" : "rrlrrlll");
+  std::vector<Cell> head{"$/h", "GPUs"};
+  if (energy) head.emplace_back("J/token");
+  for (const char* name : {"design", "closest", "of limit", "", "evidence", ""}) {
+    head.emplace_back(name);
+  }
+  table.Row(std::move(head));
   for (const View point : points) {
-    const bool cheapest =
-        answer["cheapest"].Is() && answer["cheapest"].NumberOr(-1) == point["id"].NumberOr(-2);
-    table.Row(DesignRow(point, cheapest, style));
+    const bool is_best = best.Is() && best.NumberOr(-1) == point["id"].NumberOr(-2);
+    table.Row(DesignRow(point, is_best, energy, style));
   }
   std::string out = Wrapped(style, "", sentence) + "\n" + table.Text(style) + "\n";
   out += NamedLine(style, "of all",

@@ -54,6 +54,30 @@ test('Search_Threads_ChangeNoByte', () => {
   assert.ok(one.stdout === three.stdout, 'the bytes differ');
 });
 
+test('Search_LeastEnergy_HasItsColumnAndWhatIsNotKnown', () => {
+  const { status, stderr, found } = search(chat, ...axes, '--least', 'energy');
+  assert.equal(status, 0, stderr);
+  const least = found.points[found.least_energy];
+  assert.deepEqual([found.answer.unit, found.answer.value], ['J/token', least.j_per_output_token]);
+  assert.ok(found.answer.low < found.answer.value && found.answer.value < found.answer.high);
+  for (const point of found.points) {
+    const known = point.values['hardware.preset'] === 'h100-sxm' && ['meets', 'near'].includes(point.state);
+    assert.equal(point.j_per_output_token > 0, known, point.label);
+    if (known) assert.ok(point.j_per_output_token >= least.j_per_output_token);
+    else assert.deepEqual([point.j_per_output_token, point.mean_w], [null, null]);
+  }
+  assert.match(stderr, /^\d[\d.]* J per output token \([\d.]+ to [\d.]+\): H100 SXM 80 GB/);
+  const { stdout } = spawnSync(command, ['plan', 'search', chat, ...axes, '--least', 'energy', '-o', 'text'], {
+    encoding: 'utf8',
+  });
+  assert.match(stdout, /J\/token/);
+  const other = search(chat, '--least', 'watts');
+  assert.deepEqual(
+    [other.status, other.stderr.split('\n')[0].includes('--least: found watts, allowed cost, energy')],
+    [2, true],
+  );
+});
+
 test('Search_GivenReplicas_AreAnAxis', () => {
   const { status, found } = search(chat, '--over', 'cluster.pools.0.replicas=1,2');
   assert.equal(status, 0);

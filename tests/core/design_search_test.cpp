@@ -20,6 +20,7 @@
 #include "plan/drawn.h"
 #include "plan/named_axes.h"
 #include "plan/token_prices.h"
+#include "servecast/simulation.h"
 #include "testing/asked.h"
 #include "testing/words.h"
 #include "workload/workload.h"
@@ -564,6 +565,70 @@ TEST(DesignSearch, Cheapest_IsThatOfBruteForce) {
       EXPECT_EQ(halved.points()[static_cast<std::size_t>(id)].rung, Rung::kCertain);
     }
   }
+}
+
+// ---- Energy -------------------------------------------------------------------------------------
+
+// Power of the H100 is known, of the L40S not.
+const std::vector<std::string> kTwoGpus = {"hardware.preset=h100-sxm,l40s",
+                                           "cluster.pools.*.tensor_parallel=1,2",
+                                           "model.quantization=none,fp8"};
+
+TEST(DesignSearchByEnergy, AnswerIsThatOfItsRun_AndOfBruteForce) {
+  const DesignSearch halved = Searched(Document(), kTwoGpus, {.least = Least::kEnergy});
+  const DesignSearch all =
+      Searched(Document(), kTwoGpus, {.least = Least::kEnergy, .all_certain = true});
+  const Conclusion found = halved.Conclude();
+  ASSERT_TRUE(found.least_energy);
+  EXPECT_EQ(found.least_energy, all.Conclude().least_energy);
+  int known = 0, unknown = 0;
+  for (const DesignPoint& point : halved.points()) {
+    const Design& design = halved.designs()[static_cast<std::size_t>(point.id)];
+    const bool has_law = design.label.find("H100") != std::string::npos;
+    EXPECT_EQ(point.energy.has_value(), has_law && point.Holds()) << design.label;
+    if (!point.Holds()) continue;
+    ++(has_law ? known : unknown);
+    if (!has_law) continue;
+    Scenario scenario = Parsed(design.document);
+    scenario.cluster.pool().replicas = point.pools[0].replicas;
+    Simulation simulation = Good(Simulation::Create(scenario));
+    simulation.Advance(INT64_MAX);
+    const Report report = simulation.Snapshot(ReportDetail::kSummary);
+    EXPECT_EQ(point.energy->j_per_output_token, report.power->j_per_output_token);
+    EXPECT_EQ(point.energy->mean_w, report.power->mean_w);
+    EXPECT_LT(point.energy->low, point.energy->j_per_output_token);
+    ASSERT_TRUE(point.least_j_per_output_token);
+    EXPECT_GT(*point.least_j_per_output_token, 0);
+    EXPECT_LT(*point.least_j_per_output_token, point.energy->j_per_output_token);
+  }
+  EXPECT_GT(known, 0);
+  const nlohmann::json answer = nlohmann::json::parse(halved.Json(false));
+  EXPECT_EQ(answer["answer"]["unit"], "J/token");
+  EXPECT_EQ(answer["least_energy"], *found.least_energy);
+  EXPECT_TRUE(answer["frontiers"].contains("energy"));
+  for (const nlohmann::json& point : answer["points"]) {
+    EXPECT_EQ(point["j_per_output_token"].is_null(), point["mean_w"].is_null());
+  }
+}
+
+TEST(DesignSearchByEnergy, Unasked_LeavesNoTrace) {
+  const std::string json = Searched(Document(), kTwoGpus).Json(false);
+  for (const char* member : {"j_per_output_token", "mean_w", "least_energy", "\"energy\""}) {
+    EXPECT_EQ(json.find(member), std::string::npos) << member;
+  }
+}
+
+TEST(DesignSearchByEnergy, OfNoGpuThatIsKnown_IsNotKnown) {
+  const DesignSearch search = Searched(Document({"hardware.preset=h200-sxm"}),
+                                       {"model.quantization=none,fp8"}, {.least = Least::kEnergy});
+  const nlohmann::json answer = nlohmann::json::parse(search.Json(false));
+  EXPECT_TRUE(answer["answer"].is_null());
+  EXPECT_TRUE(answer["least_energy"].is_null());
+  EXPECT_FALSE(answer["cheapest"].is_null());
+  EXPECT_EQ(search.Sentence().find("Not known: no design that keeps the targets has a GPU whose "
+                                   "power is known. The cheapest is $"),
+            0U)
+      << search.Sentence();
 }
 
 TEST(DesignSearch, WithoutPrices_RanksByGpus) {

@@ -142,6 +142,115 @@ TEST(Halving, EndsWithTheFrontierOfAll) {
   EXPECT_GT(single, 500);
 }
 
+// ---- Energy -------------------------------------------------------------------------------------
+
+// Of every fifth design no power is known.
+void GiveEnergy(std::mt19937& random, std::vector<DesignPoint>& points) {
+  for (DesignPoint& point : points) {
+    const auto joules = static_cast<double>(1 + random() % 12);
+    if (random() % 5 > 0) point.energy = DesignPoint::Energy{300, joules, {}, {}};
+  }
+}
+
+TEST(FrontierOfEnergy, KeepsWhoNeedsLessAndIsDearer_AndNobodyElse) {
+  std::mt19937 random(3);
+  int dearer = 0;
+  for (int i = 0; i < 500; ++i) {
+    std::vector<DesignPoint> points = PointsOf(Drawn(random), Rung::kCertain);
+    GiveEnergy(random, points);
+    const std::vector<std::string> labels(points.size(), "x");
+    const Conclusion found = Conclude(points, labels, Least::kEnergy);
+    const auto energy = [](const DesignPoint& p) { return EnergyOf(p, Least::kEnergy); };
+    const auto no_worse = [&](const DesignPoint& a, const DesignPoint& b) {
+      return GpusOf(a) <= GpusOf(b) && *a.strain <= *b.strain && energy(a) <= energy(b);
+    };
+    for (const DesignPoint& a : points) {
+      const bool on = std::count(found.frontier.begin(), found.frontier.end(), a.id) == 1;
+      EXPECT_EQ(found.reasons[At(a.id)].empty(), on || !a.Holds());
+      if (!on && a.Holds()) {
+        ASSERT_TRUE(found.dominated_by[At(a.id)]);
+        EXPECT_TRUE(no_worse(points[At(*found.dominated_by[At(a.id)])], a));
+      }
+      for (const DesignPoint& b : points) {
+        EXPECT_TRUE(!on || !b.Holds() || !no_worse(b, a) || no_worse(a, b));
+      }
+      if (a.Holds() && a.energy) {
+        ASSERT_TRUE(found.least_energy);
+        EXPECT_LE(energy(points[At(*found.least_energy)]), energy(a));
+      }
+    }
+    EXPECT_EQ(found.Answer(), found.least_energy);
+    const Conclusion by_cost = Conclude(points, labels);
+    EXPECT_FALSE(by_cost.least_energy);
+    EXPECT_EQ(by_cost.Answer(), by_cost.cheapest);
+    for (const std::int64_t id : by_cost.frontier) {
+      dearer -= std::count(found.frontier.begin(), found.frontier.end(), id) == 1;
+    }
+    dearer += static_cast<int>(found.frontier.size());
+  }
+  EXPECT_GT(dearer, 500);
+}
+
+TEST(FrontierOfEnergy, ReasonsSayIt) {
+  std::vector<DesignPoint> points = {Made(0, Rung::kCertain, 3, 2.5, 0.6),
+                                     Made(1, Rung::kCertain, 4, 2.5, 0.66),
+                                     Made(2, Rung::kCertain, 4, 2.5, 0.66)};
+  points[0].energy = DesignPoint::Energy{300, 0.4, {}, {}};
+  points[1].energy = DesignPoint::Energy{300, 0.5, {}, {}};
+  const Conclusion found = Conclude(points, {"A", "B", "C"}, Least::kEnergy);
+  const std::string same =
+      "3 x A is no worse: $7.50 an hour instead of $10.00 an hour, 60 % of the limit instead of 66 "
+      "%";
+  EXPECT_EQ(found.reasons[1], same + ", 0.4 J per output token instead of 0.5");
+  EXPECT_EQ(found.reasons[2], same + ", 0.4 J per output token, of this one not known");
+}
+
+// No bound of energy leaves out who needs the least, and who has none is asked as for cost.
+TEST(HalvingByEnergy, EndsWithTheLeastOfAll) {
+  std::mt19937 random(4);
+  int left = 0;
+  for (int i = 0; i < 500; ++i) {
+    const std::vector<Truth> truths = Drawn(random);
+    std::vector<DesignPoint> all = PointsOf(truths, Rung::kCertain);
+    GiveEnergy(random, all);
+    std::vector<DesignPoint> points;
+    const auto bounded = [&](DesignPoint point) {
+      const std::size_t k = At(point.id);
+      point.least_gpus = truths[k].least_gpus;
+      point.least_dollars = 2 * truths[k].least_gpus;
+      point.least_strains = {truths[k].least_strain};
+      if (all[k].energy) {
+        point.least_j_per_output_token =
+            all[k].energy->j_per_output_token * static_cast<double>(k % 11) / 10;
+      }
+      return point;
+    };
+    for (const DesignPoint& each : all) {
+      DesignPoint& point = points.emplace_back();
+      point.id = each.id;
+      point = bounded(point);
+    }
+    const auto answer = [&](Stage stage) {
+      const std::vector<Wanted> wanted = WantedOf(points, stage, Least::kEnergy);
+      for (const auto& [id, rung] : wanted) {
+        DesignPoint point = all[At(id)];
+        point.rung = rung;
+        if (!point.Holds()) point.energy.reset();
+        points[At(id)] = bounded(std::move(point));
+      }
+      return !wanted.empty();
+    };
+    for (const Stage stage : {Stage::kCheapest, Stage::kOthers, Stage::kFrontier}) answer(stage);
+    int rounds = 0;
+    while (answer(Stage::kCheaper)) ASSERT_LT(++rounds, 100);
+    const std::vector<std::string> labels(points.size());
+    EXPECT_EQ(Conclude(points, labels, Least::kEnergy).frontier,
+              Conclude(all, labels, Least::kEnergy).frontier);
+    for (const DesignPoint& point : points) left += point.rung == Rung::kBound;
+  }
+  EXPECT_GT(left, 500);
+}
+
 TEST(Frontier, NoPrice_IsSaidAndNotRanked) {
   std::vector<DesignPoint> points = {Made(0, Rung::kCertain, 1, 2, 0.5),
                                      Made(1, Rung::kCertain, 1, 2, 0.4)};

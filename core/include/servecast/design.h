@@ -30,6 +30,9 @@ enum class Rung {
   kCertain,  // as many runs as intervals need
 };
 
+// What a search looks for the least of: $ an hour, or energy per output token.
+enum class Least { kCost, kEnergy };
+
 // A design that costs so many times what the cheapest does is no alternative to it.
 inline constexpr double kNoAlternative = 10;
 
@@ -43,6 +46,7 @@ struct DesignTask {
   // Of one pool, what it may cost: a design that needs more is given up. $ an hour, or GPUs where
   // nothing has a price; 0: it does not matter.
   double most = 0;
+  bool energy = false;  // its energy is asked for: one run more of an answer that holds
 };
 
 enum class DesignState {
@@ -70,6 +74,12 @@ struct DesignPoint {
     double unserved_share = 0;
     std::optional<double> strain;  // share of what is allowed; none: no value, or endless
   };
+  // Of the run that `servecast run` makes first, by the GPUs' power laws.
+  struct Energy {
+    double mean_w = 0;                // of a GPU
+    double j_per_output_token = 0;    // of all GPUs
+    std::optional<double> low, high;  // of J, by the law's error; none: the error is not known
+  };
 
   std::int64_t id = 0;
   Rung rung = Rung::kBound;
@@ -91,7 +101,10 @@ struct DesignPoint {
   std::vector<std::int64_t> start;  // replicas by pool that the closed form has for enough
   double start_gpus = 0;            // of these
   std::optional<double> start_dollars;
-  bool given_up = false;  // it needs more than the task's most
+  // None: not asked for, or the power of a GPU is not known; `energy` is of a design that holds.
+  std::optional<Energy> energy;
+  std::optional<double> least_j_per_output_token;  // that no run goes below
+  bool given_up = false;                           // it needs more than the task's most
   EvidenceClass evidence = EvidenceClass::kUntested;
   std::vector<std::string> warnings;    // of its evidence: sentences
   bool seats_to_spare = false;          // with more max_num_seqs the same runs would come out

@@ -91,6 +91,18 @@ void WriteCost(const DesignPoint& point, JsonWriter& out) {
               hour && tokens > 0 ? std::optional(*hour / tokens) : std::nullopt, out);
 }
 
+void WriteEnergy(const DesignPoint& point, JsonWriter& out) {
+  const DesignPoint::Energy none, &of = point.energy ? *point.energy : none;
+  const auto known = [&point](double value) {
+    return point.energy ? std::optional(value) : std::nullopt;
+  };
+  WriteNumber("j_per_output_token", known(of.j_per_output_token), out);
+  WriteNumber("j_per_output_token_low", of.low, out);
+  WriteNumber("j_per_output_token_high", of.high, out);
+  WriteNumber("mean_w", known(of.mean_w), out);
+  WriteNumber("least_j_per_output_token", point.least_j_per_output_token, out);
+}
+
 // ---- Back ---------------------------------------------------------------------------------------
 
 // Reads members of an object; what is missing or of another type leaves its target as it is, and
@@ -204,6 +216,20 @@ bool ReadTarget(const Json& json, DesignPoint::Target& target) {
   return reader.good();
 }
 
+void ReadEnergy(Reader& reader, DesignPoint& point) {
+  std::optional<double> token, watts;
+  DesignPoint::Energy energy;
+  reader.Read("j_per_output_token", token);
+  reader.Read("j_per_output_token_low", energy.low);
+  reader.Read("j_per_output_token_high", energy.high);
+  reader.Read("mean_w", watts);
+  reader.Read("least_j_per_output_token", point.least_j_per_output_token);
+  if (!token || !watts) return;
+  energy.j_per_output_token = *token;
+  energy.mean_w = *watts;
+  point.energy = energy;
+}
+
 Issue NotOurs(const char* what) {
   return {"", std::string("found another text, allowed a ") + what + " of a search"};
 }
@@ -222,15 +248,17 @@ std::string TaskJson(const DesignTask& task) {
   out.Key("fixed"), out.Boolean(task.fixed);
   WriteList("start", task.start, out, [&out](std::int64_t n) { out.Integer(n); });
   out.Key("most"), out.Number(task.most);
+  out.Key("energy"), out.Boolean(task.energy);
   out.EndObject();
   return out.Take();
 }
 
-void WritePoint(const DesignPoint& point, JsonWriter& out) {
+void WritePoint(const DesignPoint& point, Least least, JsonWriter& out) {
   out.Key("rung"), out.Text(NameOf(point.rung));
   out.Key("state"), out.Text(NameOf(point.state));
   out.Key("reason"), out.Text(Printable(point.reason));
   WriteCost(point, out);
+  if (least == Least::kEnergy) WriteEnergy(point, out);
   WriteNumber("strain", point.strain, out);
   WriteNumber("strain_low", point.strain_low, out);
   WriteNumber("strain_high", point.strain_high, out);
@@ -262,7 +290,8 @@ std::string PointJson(const DesignPoint& point) {
   JsonWriter out(false);
   out.BeginObject();
   out.Key("id"), out.Integer(point.id);
-  WritePoint(point, out);
+  const bool energy = point.energy || point.least_j_per_output_token;
+  WritePoint(point, energy ? Least::kEnergy : Least::kCost, out);
   WriteList("warnings", point.warnings, out, [&out](const auto& w) { out.Text(Printable(w)); });
   out.EndObject();
   return out.Take();
@@ -279,6 +308,7 @@ Result<DesignTask> ReadTask(std::string_view text) {
   reader.Read("fixed", task.fixed);
   reader.ReadList("start", task.start, ReadReplicas);
   reader.Read("most", task.most);
+  reader.Read("energy", task.energy);
   if (!reader.good()) return NotOurs("task");
   return task;
 }
@@ -311,6 +341,7 @@ Result<DesignPoint> ReadPoint(std::string_view text) {
   reader.ReadList("start", point.start, ReadReplicas);
   reader.Read("start_gpus", point.start_gpus);
   reader.Read("start_dollars_per_hour", point.start_dollars);
+  ReadEnergy(reader, point);
   reader.Read("given_up", point.given_up);
   reader.ReadList("issues", point.issues, ReadIssue);
   reader.ReadList("warnings", point.warnings, ReadWords);

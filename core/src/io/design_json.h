@@ -16,8 +16,8 @@ std::string_view NameOf(DesignState state);
 
 std::string TaskJson(const DesignTask& task);
 std::string PointJson(const DesignPoint& point);
-// The members of that, into an object that is open.
-void WritePoint(const DesignPoint& point, JsonWriter& out);
+// The members of that, into an object that is open; those of energy with kEnergy alone.
+void WritePoint(const DesignPoint& point, Least least, JsonWriter& out);
 
 // Issues: a text that neither of the above has written.
 Result<DesignTask> ReadTask(std::string_view text);

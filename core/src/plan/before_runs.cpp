@@ -5,6 +5,7 @@
 #include <cmath>
 #include <optional>
 
+#include "metrics/power.h"
 #include "plan/bound.h"
 #include "plan/line.h"
 #include "plan/strain.h"
@@ -152,6 +153,21 @@ std::optional<std::int64_t> Enough(const Scenario& s, const Pool& pool,
   return static_cast<std::int64_t>(high);
 }
 
+// Of so many replicas by pool, idle, for `rate` requests per second.
+std::optional<double> LeastEnergy(const Deployment& deployment, const std::vector<double>& replicas,
+                                  const RequestTable& requests, double rate) {
+  double watts = 0, output = 0;
+  for (std::size_t i = 0; i < deployment.pools.size(); ++i) {
+    const HardwareSpec& hardware = deployment.pools[i].scenario.hardware;
+    if (!KnowsPower(hardware)) return std::nullopt;
+    const auto gpus = static_cast<double>(deployment.pools[i].spec().GpusOfReplica());
+    watts += replicas[i] * gpus * hardware.idle_w;
+  }
+  for (const std::int32_t tokens : requests.output_tokens) output += tokens;
+  const double tokens_per_s = rate * output / static_cast<double>(requests.size());
+  return tokens_per_s > 0 ? kSure * watts / tokens_per_s : 0;
+}
+
 }  // namespace
 
 BeforeRuns KnownBeforeRuns(const Scenario& scenario, const Deployment& deployment,
@@ -176,6 +192,7 @@ BeforeRuns KnownBeforeRuns(const Scenario& scenario, const Deployment& deploymen
     known.start.push_back(CeilDiv(*start, spec.attention_data_parallel) *
                           spec.attention_data_parallel);
   }
+  known.j_per_output_token = LeastEnergy(deployment, known.least, requests, SureRate(scenario));
   return known;
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "servecast/scenario.h"
@@ -20,6 +21,9 @@ struct BeforeRuns {
   std::vector<double> strains;
   // By pool: replicas that should be enough by the closed form.
   std::vector<std::int64_t> start;
+  // J that `least` GPUs take while idle, per output token; 0 of a load without a known rate. None:
+  // the power of a GPU is not known.
+  std::optional<double> j_per_output_token;
 };
 
 // Requires: a deployment and a table of that scenario, a request at least.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "metrics/power.h"
 #include "metrics/words.h"
 #include "plan/before_runs.h"
 #include "plan/checks.h"
@@ -58,6 +59,7 @@ struct DesignPlan::State {
   State(const DesignTask& task, Trace t) : trace(std::move(t)), fixed(task.fixed) {
     point.id = task.id;
     point.rung = task.rung;
+    asks_energy = task.energy;
   }
 
   // ---- Before runs ------------------------------------------------------------------------------
@@ -131,6 +133,7 @@ struct DesignPlan::State {
       point.start_gpus += start[i] * static_cast<double>(point.pools[i].gpus_per_replica);
     }
     point.start_dollars = PriceOf(start);
+    if (asks_energy) point.least_j_per_output_token = known.j_per_output_token;
     if (!fixed) point.pools.clear();
     MissesAlone();
     return {};
@@ -210,6 +213,12 @@ struct DesignPlan::State {
         point.state = DesignState::kNear;
         point.warnings.push_back(said.substr(1));
       }
+      checks.reset();
+      return finished = !BeginEnergy();
+    }
+    if (powered) {
+      if (!powered->Advance(max_steps)) return false;
+      ReadEnergy(powered->Snapshot(ReportDetail::kTotals));
       return finished = true;
     }
     if (!(plan ? plan->Advance(max_steps) : fleet->Advance(max_steps))) return false;
@@ -217,16 +226,41 @@ struct DesignPlan::State {
     plan ? ReadPlan(plan->Answer()) : ReadFleet(fleet->Answer());
     point.seats_to_spare = plan && plan->Answer().seats_to_spare && SeatsAreOnlyACap();
     plan.reset(), fleet.reset();
-    return finished = !BeginCheck();
+    return finished = !BeginCheck() && !BeginEnergy();
+  }
+
+  Scenario Found() const {
+    Scenario found = scenario;
+    for (std::size_t i = 0; i < point.pools.size(); ++i) {
+      found.cluster.pools[i].replicas = point.pools[i].replicas;
+    }
+    return found;
+  }
+
+  // False: it is not asked for, there is no design to ask it of, or its GPUs' power is not known.
+  bool BeginEnergy() {
+    if (!asks_energy || !point.Holds()) return false;
+    for (const PoolSpec& pool : scenario.cluster.pools) {
+      if (!KnowsPower(pool.hardware ? *pool.hardware : scenario.hardware)) return false;
+    }
+    Result<Simulation> made = Simulation::Create(Found(), trace);
+    if (made.ok()) powered.emplace(std::move(made.value()));
+    return powered.has_value();
+  }
+
+  void ReadEnergy(const Report& report) {
+    ++point.runs;
+    point.requests += report.arrived;
+    const std::optional<PowerReport>& power = report.power;
+    if (!power || !power->j_per_output_token) return;
+    point.energy = {power->mean_w, *power->j_per_output_token, power->j_per_output_token_low,
+                    power->j_per_output_token_high};
   }
 
   // A certain answer is run once more as `servecast run` would. False: it is none.
   bool BeginCheck() {
     if (point.rung != Rung::kCertain || !point.Holds()) return false;
-    Check check{Count(point.pools[0].replicas, "replica"), scenario};
-    for (std::size_t i = 0; i < point.pools.size(); ++i) {
-      check.scenario.cluster.pools[i].replicas = point.pools[i].replicas;
-    }
+    Check check{Count(point.pools[0].replicas, "replica"), Found()};
     if (point.pools.size() > 1) check.of = Replicas();
     checks.emplace(std::vector<Check>{std::move(check)}, trace);
     return true;
@@ -374,12 +408,13 @@ struct DesignPlan::State {
 
   Scenario scenario;
   Trace trace;
-  bool fixed = false, finished = false;
+  bool fixed = false, asks_energy = false, finished = false;
   std::int64_t most_replicas = 0;  // that are tried; 0: any number
   DesignPoint point;
   std::optional<Plan> plan;
   std::optional<FleetPlan> fleet;
   std::optional<Checks> checks;
+  std::optional<Simulation> powered;  // of the answer, for its energy
 };
 
 DesignPlan::DesignPlan(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -398,9 +433,10 @@ bool DesignPlan::Advance(std::int64_t max_steps) { return state_->Step(max_steps
 double DesignPlan::Progress() const {
   const State& s = *state_;
   if (s.finished) return 1;
-  constexpr double kOfPlan = 0.8;  // the rest is the check
+  constexpr double kOfPlan = 0.8;  // the rest is the check, and the run for energy
   const double done = s.plan ? s.plan->Progress() : s.fleet ? s.fleet->Progress() : 1;
-  return std::min(0.99, kOfPlan * done + (s.checks ? (1 - kOfPlan) * s.checks->Progress() : 0));
+  const double checked = s.powered ? 1 : s.checks ? s.checks->Progress() : 0;
+  return std::min(0.99, kOfPlan * done + (1 - kOfPlan) * checked);
 }
 
 DesignPoint DesignPlan::Point() const { return state_->point; }

@@ -33,11 +33,11 @@ struct DesignSearch::State {
   // What the stage asks next. Those with more seats wait for who has fewer, and are the same where
   // these were never short of one.
   std::vector<Wanted> Asks() {
-    if (stage > Stage::kOthers) return WantedOf(points, stage);
+    if (stage > Stage::kOthers) return WantedOf(points, stage, options.least);
     for (;;) {
       std::vector<Wanted> now;
       bool known = false;
-      for (const Wanted& each : WantedOf(points, stage)) {
+      for (const Wanted& each : WantedOf(points, stage, options.least)) {
         const DesignPoint* fewer = FewerSeats(each.id);
         if (fewer != nullptr && fewer->rung == Rung::kBound) continue;
         if (fewer != nullptr && fewer->seats_to_spare) {
@@ -128,6 +128,7 @@ struct DesignSearch::State {
     task.document = design.document;
     task.fixed = design.fixed;
     task.start = point.start;
+    task.energy = options.least == Least::kEnergy;
     if (rung == Rung::kCoarse && !design.own) task.most = most;
     // What one run a place found is nearer than the closed form.
     if (rung == Rung::kCertain && !point.pools.empty()) {
@@ -162,6 +163,7 @@ struct DesignSearch::State {
       point.start = std::move(mine.start);
       point.start_gpus = mine.start_gpus;
       point.start_dollars = mine.start_dollars;
+      point.least_j_per_output_token = mine.least_j_per_output_token;
       point.runs += mine.runs;
       point.requests += mine.requests;
     }
@@ -252,7 +254,7 @@ const std::vector<DesignPoint>& DesignSearch::points() const { return state_->po
 Conclusion DesignSearch::Conclude() const {
   std::vector<std::string> labels;
   for (const Design& design : state_->designs) labels.push_back(design.label);
-  return servecast::Conclude(state_->points, labels);
+  return servecast::Conclude(state_->points, labels, state_->options.least);
 }
 
 std::string DesignSearch::Json(bool indented) const {

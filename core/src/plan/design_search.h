@@ -16,7 +16,8 @@
 namespace servecast {
 
 struct SearchOptions {
-  bool all_certain = false;  // certain answers of all designs, for tests: what it saves is known
+  Least least = Least::kCost;  // kEnergy: an answer that holds has its energy, where it is known
+  bool all_certain = false;    // certain answers of all designs, for tests: what it saves is known
 };
 
 class DesignSearch {

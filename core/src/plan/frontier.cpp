@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/text.h"
 #include "metrics/words.h"
 
 namespace servecast {
 namespace {
+
+constexpr double kEndless = std::numeric_limits<double>::infinity();
 
 std::string CostText(double cost, Cost of) {
   if (of == Cost::kGpus) return Count(static_cast<std::int64_t>(cost), "GPU");
@@ -21,9 +24,18 @@ std::string Named(const std::string& label, const DesignPoint& point) {
   return replicas > 1 ? Format("{} x {}", replicas, label) : label;
 }
 
+// ", 0.4 J per output token instead of 0.5"; "" where energy is not asked for or neither is known.
+std::string EnergyText(const DesignPoint& point, const DesignPoint& by, Least least) {
+  if (least == Least::kCost || !by.energy) return "";
+  const std::string its = ShortNumber(by.energy->j_per_output_token);
+  return point.energy ? Format(", {} J per output token instead of {}", its,
+                               ShortNumber(point.energy->j_per_output_token))
+                      : Format(", {} J per output token, of this one not known", its);
+}
+
 // Of one that holds and that another is not worse than, or not for certain.
 std::string Dominated(const DesignPoint& point, const DesignPoint& by, const std::string& label,
-                      Cost cost) {
+                      Cost cost, Least least) {
   const double mine = *CostOf(point, cost), its = *CostOf(by, cost);
   const std::string price =
       its < mine ? CostText(its, cost) + " instead of " + CostText(mine, cost) : "the same price";
@@ -33,7 +45,8 @@ std::string Dominated(const DesignPoint& point, const DesignPoint& by, const std
           : Format("{} of the limit {} {}{}", Percent(*by.strain),
                    *by.strain < *point.strain ? "instead of" : "against", Percent(*point.strain),
                    *by.strain < *point.strain ? "" : " in a single run");
-  return Format("{} is no worse: {}, {}", Named(label, by), price, share);
+  return Format("{} is no worse: {}, {}{}", Named(label, by), price, share,
+                EnergyText(point, by, least));
 }
 
 std::string WhyNot(const DesignPoint& point, Cost cost) {
@@ -95,6 +108,9 @@ std::optional<double> TargetStrain(const DesignPoint& point, std::size_t target)
 std::optional<double> LostGoodput(const DesignPoint& point, std::size_t /*target*/) {
   return -point.goodput_per_s;
 }
+std::optional<double> KnownEnergy(const DesignPoint& point, std::size_t /*target*/) {
+  return point.energy ? std::optional(point.energy->j_per_output_token) : std::nullopt;
+}
 
 Cost CostFor(const std::vector<DesignPoint>& points) {
   const bool priced = std::any_of(points.begin(), points.end(), [](const DesignPoint& point) {
@@ -119,47 +135,93 @@ std::optional<double> StartCostOf(const DesignPoint& point, Cost cost) {
   return point.start_gpus > 0 ? std::optional(point.start_gpus) : std::nullopt;
 }
 
-std::vector<std::int64_t> FrontierOf(const std::vector<DesignPoint>& points, Rung least, Cost cost,
-                                     Measure measure, std::size_t target) {
+double EnergyOf(const DesignPoint& point, Least least) {
+  if (least == Least::kCost) return 0;
+  return point.energy ? point.energy->j_per_output_token : kEndless;
+}
+
+double LeastEnergyOf(const DesignPoint& point, Least least) {
+  return least == Least::kCost ? 0 : point.least_j_per_output_token.value_or(kEndless);
+}
+
+std::vector<std::int64_t> FrontierOf(const std::vector<DesignPoint>& points, Rung rung, Cost cost,
+                                     Measure measure, std::size_t target, Least least) {
   struct Place {
-    double cost = 0, value = 0;
+    double cost = 0, value = 0, energy = 0;
     std::int64_t id = 0;
   };
   std::vector<Place> places;
   for (const DesignPoint& point : points) {
     const std::optional<double> price = CostOf(point, cost), value = measure(point, target);
-    if (point.rung < least || !point.Holds() || !price || !value) continue;
-    places.push_back({*price, *value, point.id});
+    if (point.rung < rung || !point.Holds() || !price || !value) continue;
+    places.push_back({*price, *value, EnergyOf(point, least), point.id});
   }
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) {
     if (a.cost != b.cost) return a.cost < b.cost;
-    return a.value != b.value ? a.value < b.value : a.id < b.id;
+    if (a.value != b.value) return a.value < b.value;
+    return a.energy != b.energy ? a.energy < b.energy : a.id < b.id;
   });
+  std::vector<Place> on;
   std::vector<std::int64_t> ids;
-  double best = 0;
   for (const Place& place : places) {
-    if (!ids.empty() && place.value >= best) continue;
-    best = place.value;
+    const bool beaten = std::any_of(on.begin(), on.end(), [&place](const Place& cheaper) {
+      return cheaper.value <= place.value && cheaper.energy <= place.energy;
+    });
+    if (beaten) continue;
+    on.push_back(place);
     ids.push_back(place.id);
   }
   return ids;
 }
 
-Conclusion Conclude(const std::vector<DesignPoint>& points,
-                    const std::vector<std::string>& labels) {
+namespace {
+
+// Of the frontier: not dearer, of no more energy, and of these the least strained.
+std::optional<std::int64_t> BetterOf(const DesignPoint& point,
+                                     const std::vector<DesignPoint>& points,
+                                     const Conclusion& found) {
+  std::optional<std::int64_t> best;
+  for (const std::int64_t id : found.frontier) {
+    const DesignPoint& other = points[Index(id)];
+    const bool no_worse = *CostOf(other, found.cost) <= *CostOf(point, found.cost) &&
+                          EnergyOf(other, found.least) <= EnergyOf(point, found.least);
+    if (no_worse && (!best || *other.strain <= *points[Index(*best)].strain)) best = id;
+  }
+  return best;
+}
+
+std::optional<std::int64_t> LeastEnergyAmong(const std::vector<std::int64_t>& ids,
+                                             const std::vector<DesignPoint>& points) {
+  std::optional<std::int64_t> least;
+  for (const std::int64_t id : ids) {
+    const auto& energy = points[Index(id)].energy;
+    if (energy &&
+        (!least || energy->j_per_output_token < points[Index(*least)].energy->j_per_output_token)) {
+      least = id;
+    }
+  }
+  return least;
+}
+
+}  // namespace
+
+Conclusion Conclude(const std::vector<DesignPoint>& points, const std::vector<std::string>& labels,
+                    Least least) {
   Conclusion found;
+  found.least = least;
   found.cost = CostFor(points);
   found.rung = Rung::kCertain;
-  found.frontier = FrontierOf(points, found.rung, found.cost, WorstStrain);
+  found.frontier = FrontierOf(points, found.rung, found.cost, WorstStrain, 0, least);
   if (found.frontier.empty()) {
     found.rung = Rung::kCoarse;
-    found.frontier = FrontierOf(points, found.rung, found.cost, WorstStrain);
+    found.frontier = FrontierOf(points, found.rung, found.cost, WorstStrain, 0, least);
   }
   found.dominated_by.resize(points.size());
   found.reasons.resize(points.size());
   std::vector<bool> on(points.size(), false);
   for (const std::int64_t id : found.frontier) on[Index(id)] = true;
   if (!found.frontier.empty()) found.cheapest = found.frontier.front();
+  if (least == Least::kEnergy) found.least_energy = LeastEnergyAmong(found.frontier, points);
   for (const DesignPoint& point : points) {
     const std::size_t i = Index(point.id);
     if (on[i]) continue;
@@ -168,16 +230,13 @@ Conclusion Conclude(const std::vector<DesignPoint>& points,
       found.reasons[i] = WhyNot(point, found.cost);
       continue;
     }
-    // The dearest of the frontier that does not cost more has the least strain of these.
-    for (const std::int64_t id : found.frontier) {
-      if (*CostOf(points[Index(id)], found.cost) <= *mine) found.dominated_by[i] = id;
-    }
+    found.dominated_by[i] = BetterOf(point, points, found);
     if (!found.dominated_by[i]) {  // by one run; many were made of others
       found.reasons[i] = "known from a single run only";
       continue;
     }
     const std::size_t by = Index(*found.dominated_by[i]);
-    found.reasons[i] = Dominated(point, points[by], labels[by], found.cost);
+    found.reasons[i] = Dominated(point, points[by], labels[by], found.cost, least);
   }
   const auto first = std::find_if(points.begin(), points.end(),
                                   [](const DesignPoint& point) { return !point.targets.empty(); });
@@ -188,6 +247,9 @@ Conclusion Conclude(const std::vector<DesignPoint>& points,
                             FrontierOf(points, Rung::kCoarse, found.cost, TargetStrain, k)});
   }
   found.others.push_back({"goodput", FrontierOf(points, Rung::kCoarse, found.cost, LostGoodput)});
+  if (least == Least::kEnergy) {
+    found.others.push_back({"energy", FrontierOf(points, Rung::kCoarse, found.cost, KnownEnergy)});
+  }
   return found;
 }
 

@@ -26,17 +26,25 @@ std::optional<double> LeastCostOf(const DesignPoint& point, Cost cost);
 // Of the replicas that the closed form has for enough.
 std::optional<double> StartCostOf(const DesignPoint& point, Cost cost);
 
+// J per output token; endless: not known. 0 where energy is not asked for, so that all are alike.
+double EnergyOf(const DesignPoint& point, Least least);
+// That no run of it goes below.
+double LeastEnergyOf(const DesignPoint& point, Least least);
+
 // A quantity of a design that holds, the less the better; none: it is not known.
 using Measure = std::optional<double> (*)(const DesignPoint& point, std::size_t target);
 std::optional<double> WorstStrain(const DesignPoint& point, std::size_t target);
 std::optional<double> TargetStrain(const DesignPoint& point, std::size_t target);
 std::optional<double> LostGoodput(const DesignPoint& point, std::size_t target);
+std::optional<double> KnownEnergy(const DesignPoint& point, std::size_t target);
 
 // Designs that hold, found as surely as that or more so, of which none is as cheap and better, or
-// cheaper and as good: by rising cost, and so by falling measure. Of two that are equal the one
+// cheaper and as good: by rising cost, and so by falling measure. Where energy is asked for, one
+// that needs less of it than all as cheap and as good is among them. Of two that are equal the one
 // with the lower id.
-std::vector<std::int64_t> FrontierOf(const std::vector<DesignPoint>& points, Rung least, Cost cost,
-                                     Measure measure, std::size_t target = 0);
+std::vector<std::int64_t> FrontierOf(const std::vector<DesignPoint>& points, Rung rung, Cost cost,
+                                     Measure measure, std::size_t target = 0,
+                                     Least least = Least::kCost);
 
 struct Conclusion {
   Cost cost = Cost::kDollars;
@@ -53,14 +61,22 @@ struct Conclusion {
   // Of each that is not on the frontier: why.
   std::vector<std::string> reasons;
   std::optional<std::int64_t> cheapest;
+  Least least = Least::kCost;
+  std::optional<std::int64_t> least_energy;  // of the frontier; none: not asked for, or not known
+
+  // What was asked for.
+  std::optional<std::int64_t> Answer() const {
+    return least == Least::kEnergy ? least_energy : cheapest;
+  }
 };
 
 // Requires: points[i].id == i, as many labels.
-Conclusion Conclude(const std::vector<DesignPoint>& points, const std::vector<std::string>& labels);
+Conclusion Conclude(const std::vector<DesignPoint>& points, const std::vector<std::string>& labels,
+                    Least least = Least::kCost);
 
 // What is still to be found out, by the rules of docs/model.md: designs and the rung that each is
 // to be asked at next. Empty: nothing. Stages begin with what no run was made for, and end with who
-// may be cheaper than the cheapest.
+// may be cheaper than the cheapest, or need less energy than the least.
 struct Wanted {
   std::int64_t id = 0;
   Rung rung = Rung::kBound;
@@ -69,9 +85,10 @@ enum class Stage {
   kCheapest,  // coarse answers of the quarter that the closed form has for cheapest
   kOthers,    // and of those of the others that these do not beat
   kFrontier,  // certain answers of the coarse frontier
-  kCheaper,   // and of who may be cheaper than the cheapest, until nobody is
+  kCheaper,   // and of who may be better than the best, until nobody is
 };
-std::vector<Wanted> WantedOf(const std::vector<DesignPoint>& points, Stage stage);
+std::vector<Wanted> WantedOf(const std::vector<DesignPoint>& points, Stage stage,
+                             Least least = Least::kCost);
 // Certain answers of every design that could run.
 std::vector<Wanted> AllOf(const std::vector<DesignPoint>& points);
 

@@ -8,19 +8,29 @@
 namespace servecast {
 namespace {
 
-// Who may be cheaper than the cheapest by less is not asked.
+// Who may be better than the best by less is not asked.
 constexpr double kCheaper = 0.995;
 
 bool IsOpen(const DesignPoint& point) { return point.state == DesignState::kUnknown; }
 
-// Of a measure, the frontier as costs and values.
-using Steps = std::vector<std::pair<double, double>>;
+// What designs are compared by.
+struct Ranking {
+  Cost cost = Cost::kDollars;
+  Least least = Least::kCost;
+};
 
-Steps StepsOf(const std::vector<DesignPoint>& points, Cost cost, Measure measure, std::size_t k) {
+struct Step {
+  double cost = 0, value = 0, energy = 0;
+};
+// Of a measure, the frontier.
+using Steps = std::vector<Step>;
+
+Steps StepsOf(const std::vector<DesignPoint>& points, const Ranking& by, Measure measure,
+              std::size_t k) {
   Steps steps;
-  for (const std::int64_t id : FrontierOf(points, Rung::kCoarse, cost, measure, k)) {
-    const DesignPoint& point = points[static_cast<std::size_t>(id)];
-    steps.emplace_back(*CostOf(point, cost), *measure(point, k));
+  for (const std::int64_t id : FrontierOf(points, Rung::kCoarse, by.cost, measure, k, by.least)) {
+    const DesignPoint& point = points[Index(id)];
+    steps.push_back({*CostOf(point, by.cost), *measure(point, k), EnergyOf(point, by.least)});
   }
   return steps;
 }
@@ -28,39 +38,41 @@ Steps StepsOf(const std::vector<DesignPoint>& points, Cost cost, Measure measure
 // What is known to hold, by the strain of the worst target and of each.
 class Rivals {
  public:
-  Rivals(const std::vector<DesignPoint>& points, Cost cost) : cost_(cost) {
+  Rivals(const std::vector<DesignPoint>& points, const Ranking& by) : by_(by) {
     std::size_t targets = 0;
     for (const DesignPoint& point : points) {
       targets = std::max(targets, point.least_strains.size());
     }
-    worst_ = StepsOf(points, cost, WorstStrain, 0);
+    worst_ = StepsOf(points, by, WorstStrain, 0);
     for (std::size_t k = 0; k < targets; ++k) {
-      each_.push_back(StepsOf(points, cost, TargetStrain, k));
+      each_.push_back(StepsOf(points, by, TargetStrain, k));
     }
   }
 
   // Whether a design, whatever a run would say of it, is on no frontier: of the worst target and of
   // each there is one that is not dearer than the least that it may cost, and not worse than the
-  // least that its strain may be.
+  // least that its strain, and its energy, may be.
   bool Beat(const DesignPoint& point) const {
-    const std::optional<double> least = LeastCostOf(point, cost_);
+    const std::optional<double> least = LeastCostOf(point, by_.cost);
     const std::vector<double>& strains = point.least_strains;
     if (!least || strains.empty()) return false;
-    if (!Reaches(worst_, *least, *std::max_element(strains.begin(), strains.end()))) return false;
+    const double energy = LeastEnergyOf(point, by_.least);
+    const double worst = *std::max_element(strains.begin(), strains.end());
+    if (!Reaches(worst_, {*least, worst, energy})) return false;
     for (std::size_t k = 0; k < strains.size(); ++k) {
-      if (!Reaches(each_[k], *least, strains[k])) return false;
+      if (!Reaches(each_[k], {*least, strains[k], energy})) return false;
     }
     return true;
   }
 
  private:
-  static bool Reaches(const Steps& steps, double cost, double strain) {
-    return std::any_of(steps.begin(), steps.end(), [&](const auto& step) {
-      return step.first <= cost && step.second <= strain;
+  static bool Reaches(const Steps& steps, const Step& bound) {
+    return std::any_of(steps.begin(), steps.end(), [&bound](const Step& step) {
+      return step.cost <= bound.cost && step.value <= bound.value && step.energy <= bound.energy;
     });
   }
 
-  Cost cost_;
+  Ranking by_;
   Steps worst_;
   std::vector<Steps> each_;
 };
@@ -68,8 +80,10 @@ class Rivals {
 // Those that no run was made of, that have a price, and that no other beats: all, or the quarter
 // that the closed form has for cheapest, whose answers tell which of the others need none, and what
 // is too dear.
-std::vector<Wanted> CoarseOf(const std::vector<DesignPoint>& points, Cost cost, bool quarter) {
-  const Rivals rivals(points, cost);
+std::vector<Wanted> CoarseOf(const std::vector<DesignPoint>& points, const Ranking& by,
+                             bool quarter) {
+  const Cost cost = by.cost;
+  const Rivals rivals(points, by);
   std::vector<const DesignPoint*> open;
   for (const DesignPoint& point : points) {
     const bool ranked = cost == Cost::kGpus || point.least_dollars;
@@ -86,9 +100,10 @@ std::vector<Wanted> CoarseOf(const std::vector<DesignPoint>& points, Cost cost, 
 }
 
 // One run each, all on the same seeds, so that these are compared with each other only.
-std::vector<Wanted> FrontierToAsk(const std::vector<DesignPoint>& points, Cost cost) {
+std::vector<Wanted> FrontierToAsk(const std::vector<DesignPoint>& points, const Ranking& by) {
   std::vector<Wanted> wanted;
-  for (const std::int64_t id : FrontierOf(points, Rung::kCoarse, cost, WorstStrain)) {
+  for (const std::int64_t id :
+       FrontierOf(points, Rung::kCoarse, by.cost, WorstStrain, 0, by.least)) {
     wanted.push_back({id, Rung::kCertain});
   }
   return wanted;
@@ -102,35 +117,52 @@ std::optional<double> HopedCost(const DesignPoint& point, Cost cost) {
   return may ? CostOf(point, cost, End::kLow) : std::nullopt;
 }
 
-std::vector<Wanted> CheaperOf(const std::vector<DesignPoint>& points, Cost cost) {
-  double cheapest = 1e300;
-  for (const std::int64_t id : FrontierOf(points, Rung::kCertain, cost, WorstStrain)) {
-    cheapest = std::min(cheapest, *CostOf(points[static_cast<std::size_t>(id)], cost));
+// Likewise its energy: no design needs less than in proportion to its GPUs. None: not asked for, or
+// not known.
+std::optional<double> HopedEnergy(const DesignPoint& point, Least least) {
+  if (least == Least::kCost || point.given_up) return std::nullopt;
+  if (!point.energy) {
+    const bool may = IsOpen(point) || (point.strain_low && *point.strain_low <= 1);
+    return may ? point.least_j_per_output_token : std::nullopt;
+  }
+  const auto low = static_cast<double>(GpusOf(point, End::kLow));
+  return point.energy->j_per_output_token * low / static_cast<double>(GpusOf(point));
+}
+
+std::vector<Wanted> MayBeBetter(const std::vector<DesignPoint>& points, const Ranking& by) {
+  double cheapest = 1e300, least = 1e300;
+  for (const std::int64_t id :
+       FrontierOf(points, Rung::kCertain, by.cost, WorstStrain, 0, by.least)) {
+    cheapest = std::min(cheapest, *CostOf(points[Index(id)], by.cost));
+    least = std::min(least, EnergyOf(points[Index(id)], by.least));
   }
   std::vector<Wanted> wanted;
   for (const DesignPoint& point : points) {
     if (point.rung != Rung::kCoarse) continue;
-    const std::optional<double> hoped = HopedCost(point, cost);
-    if (hoped && *hoped < kCheaper * cheapest) wanted.push_back({point.id, Rung::kCertain});
+    const std::optional<double> hoped = HopedCost(point, by.cost);
+    const std::optional<double> energy = HopedEnergy(point, by.least);
+    const bool may =
+        (hoped && *hoped < kCheaper * cheapest) || (energy && *energy < kCheaper * least);
+    if (may) wanted.push_back({point.id, Rung::kCertain});
   }
   return wanted;
 }
 
 }  // namespace
 
-std::vector<Wanted> WantedOf(const std::vector<DesignPoint>& points, Stage stage) {
-  const Cost cost = CostFor(points);
+std::vector<Wanted> WantedOf(const std::vector<DesignPoint>& points, Stage stage, Least least) {
+  const Ranking by{CostFor(points), least};
   switch (stage) {
     case Stage::kCheapest:
-      return CoarseOf(points, cost, true);
+      return CoarseOf(points, by, true);
     case Stage::kOthers:
-      return CoarseOf(points, cost, false);
+      return CoarseOf(points, by, false);
     case Stage::kFrontier:
-      return FrontierToAsk(points, cost);
+      return FrontierToAsk(points, by);
     case Stage::kCheaper:
       break;
   }
-  return CheaperOf(points, cost);
+  return MayBeBetter(points, by);
 }
 
 std::vector<Wanted> AllOf(const std::vector<DesignPoint>& points) {

@@ -34,8 +34,19 @@ void WriteAxes(const std::vector<Axis>& axes, JsonWriter& out) {
   out.EndArray();
 }
 
-void WriteAnswer(const DesignPoint& point, Cost cost, JsonWriter& out) {
+void WriteAnswer(const DesignPoint& point, const Conclusion& found, JsonWriter& out) {
+  const Cost cost = found.cost;
   out.BeginObject();
+  if (found.least == Least::kEnergy) {
+    const auto number = [&out](const std::optional<double>& value) {
+      value ? out.Number(*value) : out.Null();
+    };
+    out.Key("value"), out.Number(point.energy->j_per_output_token);
+    out.Key("low"), number(point.energy->low);
+    out.Key("high"), number(point.energy->high);
+    out.Key("unit"), out.Text("J/token");
+    return out.EndObject();
+  }
   out.Key("value"), out.Number(*CostOf(point, cost));
   out.Key("low"), out.Number(*CostOf(point, cost, End::kLow));
   out.Key("high"), out.Number(*CostOf(point, cost, End::kHigh));
@@ -59,7 +70,7 @@ void WriteDesign(const Design& design, const DesignPoint& point, const Conclusio
   out.EndObject();
   out.Key("dominated_by");
   found.dominated_by[i] ? out.Integer(*found.dominated_by[i]) : out.Null();
-  WritePoint(said, out);
+  WritePoint(said, found.least, out);
   out.EndObject();
 }
 
@@ -103,6 +114,62 @@ std::string PoolsOf(const DesignPoint& point) {
   return text;
 }
 
+// "H100 SXM 80 GB, fp8, 1 replica".
+std::string DesignText(const SearchParts& search, const DesignPoint& point) {
+  return Printable(search.designs[Index(point.id)].label) + ", " + PoolsOf(point);
+}
+
+std::string BindingText(const DesignPoint& point) {
+  if (point.binding.empty()) return "";
+  if (point.binding == "capacity") return "; with fewer, the load is more than is served";
+  return "; with fewer, " + Printable(point.binding) + " is missed";
+}
+
+// "0.4 J per output token".
+std::string EnergyPerToken(const DesignPoint& point) {
+  return ShortNumber(point.energy->j_per_output_token) + " J per output token";
+}
+
+std::string PriceText(const DesignPoint& point, Cost cost) {
+  return Money(*CostOf(point, cost), cost) + (cost == Cost::kDollars ? " an hour" : "");
+}
+
+// How the least energy compares with the lowest price, and of how many designs that hold energy is
+// not known. Requires: a cheapest one.
+std::string EnergySentence(const SearchParts& search, const Conclusion& found,
+                           const std::string& held) {
+  const auto unknown =
+      std::count_if(search.points.begin(), search.points.end(),
+                    [](const DesignPoint& point) { return point.Holds() && !point.energy; });
+  const std::string missing =
+      unknown == 0 ? "" : Format(" The power of {} of them is not known.", unknown);
+  const DesignPoint& cheapest = search.points[Index(*found.cheapest)];
+  const std::string price = PriceText(cheapest, found.cost);
+  if (!found.least_energy) {
+    return Format(
+        "Not known: no design that keeps the targets has a GPU whose power is known. The "
+        "cheapest is {}: {}. {}",
+        price, DesignText(search, cheapest), held);
+  }
+  const DesignPoint& least = search.points[Index(*found.least_energy)];
+  std::string text = EnergyPerToken(least);
+  if (least.energy->low && least.energy->high) {
+    text +=
+        Format(" ({} to {})", ShortNumber(*least.energy->low), ShortNumber(*least.energy->high));
+  }
+  text += Format(": {}, {}{}.", DesignText(search, least), PriceText(least, found.cost),
+                 BindingText(least));
+  if (least.id == cheapest.id) {
+    text += " It is the cheapest, too.";
+  } else {
+    text += Format(" The cheapest is {}: {}{}.", price, DesignText(search, cheapest),
+                   cheapest.energy ? ", " + EnergyPerToken(cheapest) : "");
+  }
+  text += " " + held + missing;
+  for (const std::string& warning : least.warnings) text += " " + Printable(warning);
+  return text;
+}
+
 // By the states that the answer counts: "52 of 96 designs keep the targets, 26 are too close to
 // call."
 std::string HeldText(const SearchParts& search) {
@@ -129,16 +196,19 @@ std::string SearchJson(const SearchParts& search, const Conclusion& found, bool 
     runs += point.runs;
     requests += point.requests;
   }
-  const DesignPoint* cheapest = found.cheapest ? &search.points[Index(*found.cheapest)] : nullptr;
+  const std::optional<std::int64_t> id = found.Answer();
+  const DesignPoint* best = id ? &search.points[Index(*id)] : nullptr;
   out.BeginObject();
   out.Key("outcome");
-  out.Text(!search.finished ? "partial" : cheapest != nullptr ? "found" : "none");
+  out.Text(!search.finished ? "partial" : best != nullptr ? "found" : "none");
   out.Key("answer");
-  cheapest != nullptr ? WriteAnswer(*cheapest, found.cost, out) : out.Null();
+  best != nullptr ? WriteAnswer(*best, found, out) : out.Null();
   out.Key("cheapest"), found.cheapest ? out.Integer(*found.cheapest) : out.Null();
+  if (found.least == Least::kEnergy) {
+    out.Key("least_energy"), id ? out.Integer(*id) : out.Null();
+  }
   out.Key("binding");
-  cheapest != nullptr && !cheapest->binding.empty() ? out.Text(Printable(cheapest->binding))
-                                                    : out.Null();
+  best != nullptr && !best->binding.empty() ? out.Text(Printable(best->binding)) : out.Null();
   out.Key("targets"), out.BeginArray();
   for (const SloSpec& slo : search.targets) out.Text(Printable(Target(slo)));
   out.EndArray();
@@ -162,6 +232,7 @@ std::string SearchJson(const SearchParts& search, const Conclusion& found, bool 
 
 std::string SearchSentence(const SearchParts& search, const Conclusion& found) {
   const std::string held = HeldText(search);
+  if (found.least == Least::kEnergy && found.cheapest) return EnergySentence(search, found, held);
   if (!found.cheapest) {
     const bool any = std::any_of(search.points.begin(), search.points.end(),
                                  [](const DesignPoint& point) { return point.Holds(); });
@@ -173,13 +244,8 @@ std::string SearchSentence(const SearchParts& search, const Conclusion& found) {
   const std::string price = Format("{}{} ({} to {})", Money(*CostOf(point, found.cost), found.cost),
                                    hour, Money(*CostOf(point, found.cost, End::kLow), found.cost),
                                    Money(*CostOf(point, found.cost, End::kHigh), found.cost));
-  const std::string binding = point.binding.empty() ? ""
-                              : point.binding == "capacity"
-                                  ? "; with fewer, the load is more than is served"
-                                  : "; with fewer, " + Printable(point.binding) + " is missed";
   std::string text =
-      Format("{}: {}, {}{}. {}", price, Printable(search.designs[Index(point.id)].label),
-             PoolsOf(point), binding, held);
+      Format("{}: {}{}. {}", price, DesignText(search, point), BindingText(point), held);
   for (const std::string& warning : point.warnings) text += " " + Printable(warning);
   return text;
 }
