@@ -2,6 +2,7 @@
 // and what is wrong with damaged ones. And the fit in slices, its sentence, and what to measure
 // next.
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/text.h"
@@ -103,6 +104,105 @@ TEST(Readers_, Aiperf_HasUnits) {
   EXPECT_NE(Refusal(head + R"("time_to_first_token": {"unit": "parsec", "avg": 30000}})")
                 .find("/time_to_first_token/unit: found \"parsec\""),
             std::string::npos);
+}
+
+// ---- Power --------------------------------------------------------------------------------------
+
+MeasuredPower PowerIn(const std::string& text) {
+  const Measurements read = Read(text);
+  EXPECT_TRUE(read.points.empty());
+  EXPECT_EQ(read.found.size(), 1u);
+  return read.power.size() == 1 ? read.power[0] : MeasuredPower();
+}
+
+TEST(ReadersOfPower, NvidiaSmiRows_InEveryForm) {
+  const std::string first = "2026/11/25 23:59:59.500, ", last = "2026/11/26 00:00:01.250, ";
+  for (const auto& [head, unit] :
+       {std::pair("timestamp, power.draw [W]\n", " W"),
+        std::pair("timestamp, power.draw [W]\n", ""), std::pair("", " W"), std::pair("", "")}) {
+    const MeasuredPower power =
+        PowerIn(head + first + "300.5" + unit + "\r\n\n" + last + "400.5" + unit + "\n");
+    EXPECT_EQ(power.mean_w, 350.5) << head << unit;
+    EXPECT_EQ(power.seconds, 1.75);
+    EXPECT_EQ(power.gpus, 0) << "rows do not say which GPU they are of";
+  }
+  EXPECT_EQ(PowerIn("power.draw [W]\n300 W\n500 W\n").mean_w, 400);
+  EXPECT_EQ(PowerIn("300 W\n500 W\n").mean_w, 400);
+  EXPECT_EQ(PowerIn(first + "[N/A]\n" + last + "300 W\n").mean_w, 300);
+  // The limit has a unit, too. Of two GPUs with unlike numbers of samples each counts once.
+  const MeasuredPower two = PowerIn(
+      "index, timestamp, power.limit [W], power.draw [W]\n0, t, 700.00 W, 300 W\n"
+      "1, t, 700.00 W, 500 W\n0, t, 700.00 W, 300 W\n");
+  EXPECT_EQ(two.mean_w, 400);
+  EXPECT_EQ(two.gpus, 2);
+}
+
+TEST(ReadersOfPower, NvidiaSmiTable_IsOfItsGpus) {
+  const std::string table =
+      "| NVIDIA-SMI 550.54.15   Driver Version: 550.54.15   CUDA Version: 12.4 |\n"
+      "| Fan  Temp   Perf   Pwr:Usage/Cap |   Memory-Usage | GPU-Util |\n"
+      "|   0  NVIDIA H100 80GB HBM3  On | 00000000:19:00.0 Off | 0 |\n"
+      "| N/A   34C    P0            301W /  700W |  4MiB / 81559MiB | 0% Default |\n"
+      "| N/A   34C    P0            401W /  700W |  4MiB / 81559MiB | 0% Default |\n";
+  EXPECT_EQ(PowerIn(table).mean_w, 351);
+  EXPECT_EQ(PowerIn(table).gpus, 2);
+  EXPECT_EQ(PowerIn(table + table).gpus, 2) << "a second look at the same GPUs";
+}
+
+TEST(ReadersOfPower, Dcgm_IsByGpu) {
+  const std::string head = "# TYPE DCGM_FI_DEV_POWER_USAGE gauge\n";
+  const auto line = [](const char* gpu, const char* watts) {
+    return std::string("DCGM_FI_DEV_POWER_USAGE{gpu=\"") + gpu + "\",UUID=\"GPU-" + gpu +
+           "\",modelName=\"a } b\"} " + watts + "\n";
+  };
+  const MeasuredPower power = PowerIn(head + line("0", "300.5") + line("1", "500.5") +
+                                      "DCGM_FI_DEV_GPU_TEMP{gpu=\"0\"} 50\n" + line("0", "100.5"));
+  EXPECT_EQ(power.mean_w, 350.5);
+  EXPECT_EQ(power.gpus, 2);
+  EXPECT_EQ(power.seconds, 0);
+  EXPECT_EQ(PowerIn("DCGM_FI_DEV_POWER_USAGE{gpu=\"0\"} 1 1000\n"
+                    "DCGM_FI_DEV_POWER_USAGE{gpu=\"0\"} 3 3500\n")
+                .seconds,
+            2.5);
+}
+
+TEST(ReadersOfPower, WhatCannotBe_IsRefused) {
+  for (const auto& [text, said] :
+       {std::pair("timestamp, power.draw [W]\nx, many W\n", "file, line 2: found \"many W\""),
+        std::pair("timestamp, power.draw [W]\nx, -3 W\n", "found \"-3 W\""),
+        std::pair("timestamp, power.draw [W]\n2026\n", "found fewer cells than columns"),
+        std::pair("2026/11/25 12:00:30.123, 1, 2\n", "found several columns without names"),
+        std::pair("2026/11/25 12:00:30.123, [N/A]\n", "found no power in nvidia-smi's rows"),
+        std::pair("DCGM_FI_DEV_POWER_USAGE{gpu=\"0\" 3\n", "found labels without an end"),
+        std::pair("DCGM_FI_DEV_POWER_USAGE\n", "found no power in DCGM's metrics"),
+        std::pair("DCGM_FI_DEV_POWER_USAGE{} watts\n", "found no W behind the labels"),
+        std::pair("| NVIDIA-SMI 550\n| W / W /\n", "found no power in the table")}) {
+    EXPECT_NE(Refusal(text).find(said), std::string::npos) << text << Refusal(text);
+  }
+  EXPECT_NE(Refusal("HTTP/1.1 200\nvllm:x_sum 1\nDCGM_FI_DEV_POWER_USAGE{} 1\n")
+                .find("answers of /metrics"),
+            std::string::npos)
+      << "a server's metrics stay a server's";
+}
+
+// Every beginning of good texts, and these with bytes turned, are read or refused.
+TEST(ReadersOfPower, DamagedTexts_AreReadOrRefused) {
+  for (const std::string text :
+       {"timestamp, power.draw [W]\n2026/11/25 12:00:30.123, 300.5 W\n",
+        "DCGM_FI_DEV_POWER_USAGE{gpu=\"0\",UUID=\"GPU-a\"} 300.5 1000\n",
+        "| NVIDIA-SMI 550 |\n| N/A 34C P0 301W / 700W | 4MiB / 81559MiB |\n"}) {
+    for (std::size_t n = 0; n <= text.size(); ++n) {
+      for (const char turned : {'\0', '\xff', '"', ',', 'W', '9'}) {
+        std::string damaged = text;
+        if (n < text.size()) damaged[n] = turned;
+        for (const std::string& each : {text.substr(0, n), damaged, text.substr(n)}) {
+          const auto read = ReadMeasurements(each, "file");
+          if (!read.ok()) continue;
+          for (const MeasuredPower& power : read.value().power) EXPECT_GE(power.mean_w, 0);
+        }
+      }
+    }
+  }
 }
 
 TEST(Readers_, InferencePerf_IsInSeconds) {

@@ -114,6 +114,13 @@ std::string RangeText(NumberRange range) {
 
 }  // namespace
 
+std::int64_t DaysSince1970(std::int64_t year, std::int64_t month, std::int64_t day) {
+  year -= month <= 2 ? 1 : 0;
+  const std::int64_t era = year / 400, of_era = year % 400;
+  const std::int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
+  return era * 146'097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719'468;
+}
+
 std::string PlainText(std::string_view text) {
   std::string plain;
   while (!text.empty()) {

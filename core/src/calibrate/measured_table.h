@@ -97,6 +97,9 @@ std::optional<double> NumberOf(std::string_view text);
 // The numbers in a text, without signs: "lognormal(median=256,sigma=0.8,[16,4096])" has four.
 std::vector<double> NumbersIn(std::string_view text);
 
+// Days since 1970 of a date of the Gregorian calendar.
+std::int64_t DaysSince1970(std::int64_t year, std::int64_t month, std::int64_t day);
+
 // In UTF-8 and without control characters: others become U+FFFD and spaces.
 std::string PlainText(std::string_view text);
 

@@ -45,7 +45,7 @@ namespace {
 constexpr const char* kForms =
     "a result of vllm bench serve, GuideLLM, aiperf or inference-perf, the metrics of a vLLM "
     "server, "
-    "or a table of CSV";
+    "power by nvidia-smi or DCGM, or a table of CSV";
 
 Result<Measurements> ReadJson(std::string_view text, const std::string& name) {
   constexpr std::size_t kSmall = std::size_t{4} << 20;  // what ParseJson takes
@@ -79,10 +79,32 @@ Result<Measurements> ReadMeasurements(std::string_view text, const std::string& 
   const std::size_t at = begin.find_first_not_of(" \t\r\n");
   if (at == std::string_view::npos) return Issue{name, Format("found nothing, allowed {}", kForms)};
   if (begin[at] == '{' || begin[at] == '[') return ReadJson(begin, name);
+  if (IsPower(begin)) return ReadPower(begin, name);
   return IsPrometheus(begin) ? ReadPrometheus(begin, name) : ReadTable(text, name);
 }
 
+namespace {
+
+// Of a result whose last requests judge the fit, one.
+std::shared_ptr<const RunLoad> OnlyRunOf(const Measurements& read) {
+  std::shared_ptr<const RunLoad> only;
+  for (const CalibrationPoint& point : read.points) {
+    if (point.form != PointForm::kRun) return nullptr;
+    if (point.run->from > 0) continue;
+    if (only != nullptr) return nullptr;
+    only = point.run;
+  }
+  return only;
+}
+
+}  // namespace
+
 void AddMeasurements(Measurements more, Measurements& all) {
+  for (MeasuredPower& power : more.power) {
+    power.run = all.last_run;
+    all.power.push_back(std::move(power));
+  }
+  if (!more.points.empty()) all.last_run = OnlyRunOf(more);
   all.points.insert(all.points.end(), more.points.begin(), more.points.end());
   all.found.insert(all.found.end(), more.found.begin(), more.found.end());
   all.warnings.insert(all.warnings.end(), more.warnings.begin(), more.warnings.end());

@@ -57,6 +57,17 @@ struct CalibrationPoint {
   bool held_out = false;  // judges the fit, and is no part of it
 };
 
+// Power of GPUs beside a run.
+struct MeasuredPower {
+  std::string label;      // "power.csv"
+  double mean_w = 0;      // of a GPU, over all samples
+  std::int64_t gpus = 0;  // 0: the file does not tell them apart
+  double seconds = 0;     // from the first sample to the last; 0: the file has no times
+  // Of the file before it; nullptr: that has no run, or several.
+  std::shared_ptr<const RunLoad> run;
+  bool held_out = false;
+};
+
 // What a file says of its server, in its own words; "" and nothing where it does not.
 struct MeasuredServer {
   std::string model, gpu, engine, engine_version;
@@ -66,7 +77,9 @@ struct MeasuredServer {
 
 struct Measurements {
   std::vector<CalibrationPoint> points;
-  MeasuredServer server;  // of the first file that says it
+  std::vector<MeasuredPower> power;
+  std::shared_ptr<const RunLoad> last_run;  // of the file before, if it has one run alone
+  MeasuredServer server;                    // of the first file that says it
   // A line a file: what it is, and what can be fitted from it.
   std::vector<std::string> found;
   std::vector<std::string> warnings;
@@ -76,7 +89,8 @@ struct Measurements {
 // that is wrong with it; nothing is half read.
 Result<Measurements> ReadMeasurements(std::string_view text, const std::string& name);
 
-// `more` behind `all`. A server that two files name differently is a warning.
+// `more`, of one file, behind `all`: power is that of the run of the file before it. A server that
+// two files name differently is a warning.
 void AddMeasurements(Measurements more, Measurements& all);
 
 }  // namespace servecast

@@ -29,14 +29,6 @@ struct Scrape {
   std::string model;
 };
 
-// Days since 1970 of a date of the Gregorian calendar.
-std::int64_t DaysOf(std::int64_t year, std::int64_t month, std::int64_t day) {
-  year -= month <= 2 ? 1 : 0;
-  const std::int64_t era = year / 400, of_era = year % 400;
-  const std::int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  return era * 146'097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719'468;
-}
-
 // "Wed, 25 Nov 2026 12:00:30 GMT"
 std::optional<std::int64_t> SecondsOfDate(std::string_view text) {
   constexpr std::string_view kMonths = "janfebmaraprmayjunjulaugsepoctnovdec";
@@ -51,7 +43,7 @@ std::optional<std::int64_t> SecondsOfDate(std::string_view text) {
                     n[1] >= 1970 && n[1] <= 9999 && n[2] < 24 && n[3] < 60 && n[4] < 62;
   if (!good) return std::nullopt;
   const auto whole = [&n](std::size_t i) { return std::llround(n[i]); };
-  return DaysOf(whole(1), static_cast<std::int64_t>(month) + 1, whole(0)) * 86'400 +
+  return DaysSince1970(whole(1), static_cast<std::int64_t>(month) + 1, whole(0)) * 86'400 +
          whole(2) * 3600 + whole(3) * 60 + whole(4);
 }
 

@@ -33,4 +33,8 @@ Result<Measurements> ReadInferencePerf(const nlohmann::json& json, const std::st
 bool IsPrometheus(std::string_view text);
 Result<Measurements> ReadPrometheus(std::string_view text, const std::string& name);
 
+// Power of GPUs: nvidia-smi's rows or table, DCGM's metrics.
+bool IsPower(std::string_view text);
+Result<Measurements> ReadPower(std::string_view text, const std::string& name);
+
 }  // namespace servecast

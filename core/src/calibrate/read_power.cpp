@@ -1,0 +1,261 @@
+// Power of GPUs as it was measured: rows of nvidia-smi --query-gpu=timestamp,power.draw
+// --format=csv (units and header or not), the table of nvidia-smi, and Prometheus text of the DCGM
+// exporter. Sums of each GPU are kept, so files may be long.
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "base/text.h"
+#include "calibrate/measured_table.h"
+#include "calibrate/readers.h"
+#include "import/words.h"
+#include "io/issues.h"
+
+namespace servecast {
+namespace {
+
+constexpr std::string_view kDcgm = "DCGM_FI_DEV_POWER_USAGE";
+constexpr std::size_t kMostGpus = 1024;
+constexpr double kMostWatts = 1e5;
+
+std::vector<std::string_view> PowerCells(std::string_view line) {
+  std::vector<std::string_view> cells;
+  for (std::size_t at = 0; at <= line.size();) {
+    const std::size_t end = std::min(line.find(',', at), line.size());
+    cells.push_back(Stripped(line.substr(at, end - at)));
+    at = end + 1;
+  }
+  return cells;
+}
+
+bool HasUnit(std::string_view cell) {
+  return cell.size() > 2 && cell.substr(cell.size() - 2) == " W";
+}
+
+// "345.67 W" or "345.67".
+std::optional<double> WattsIn(std::string_view cell) {
+  if (HasUnit(cell)) cell.remove_suffix(2);
+  const std::optional<double> watts = NumberOf(Stripped(cell));
+  return watts && *watts >= 0 && *watts <= kMostWatts ? watts : std::nullopt;
+}
+
+// Of "2026/11/25 12:00:30.123", in no time zone.
+std::optional<double> SecondsIn(std::string_view cell) {
+  if (cell.size() < 19 || cell[4] != '/' || cell[7] != '/') return std::nullopt;
+  const std::vector<double> n = NumbersIn(cell);
+  const bool good = n.size() == 6 && n[0] >= 1970 && n[0] <= 9999 && n[1] >= 1 && n[1] <= 12 &&
+                    n[2] >= 1 && n[2] <= 31 && n[3] < 24 && n[4] < 60 && n[5] < 62;
+  if (!good) return std::nullopt;
+  const auto whole = [&n](std::size_t i) { return std::llround(n[i]); };
+  return static_cast<double>(DaysSince1970(whole(0), whole(1), whole(2)) * 86'400 +
+                             whole(3) * 3600 + whole(4) * 60) +
+         n[5];
+}
+
+// A card that does not say its power, or not yet.
+bool IsMissing(std::string_view cell) {
+  return cell.empty() || cell[0] == '[' || cell == "N/A" || cell == "ERR!" || cell == "NaN";
+}
+
+class PowerReader {
+ public:
+  explicit PowerReader(const std::string& name) : name_(name) {}
+
+  Result<Measurements> Read(std::string_view text) {
+    const std::vector<std::string_view> lines = LinesIn(text);
+    const bool dcgm = std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+      return line.substr(0, kDcgm.size()) == kDcgm;
+    });
+    const bool table = text.find("NVIDIA-SMI") != std::string_view::npos;
+    what_ = dcgm ? "DCGM's metrics" : table ? "the table of nvidia-smi" : "nvidia-smi's rows";
+    for (number_ = 1; number_ <= lines.size(); ++number_) {
+      const std::string_view line = Stripped(lines[number_ - 1]);
+      if (line.empty()) continue;
+      dcgm ? TakeMetric(line) : table ? TakeTable(line) : TakeRow(line);
+      if (gpus_.size() > kMostGpus) Refuse("found more than 1,024 GPUs, allowed those of a server");
+      if (stop_) break;
+    }
+    return Measured();
+  }
+
+ private:
+  struct Gpu {
+    double sum = 0;
+    std::int64_t samples = 0;
+  };
+
+  void Refuse(std::string message) {
+    issues_.push_back({Format("{}, line {}", name_, number_), std::move(message)});
+    stop_ = issues_.size() >= 16;
+  }
+
+  void Add(const std::string& gpu, double watts) {
+    Gpu& of = gpus_[gpu];
+    of.sum += watts;
+    ++of.samples;
+  }
+
+  void At(std::optional<double> seconds) {
+    if (!seconds) return;
+    from_ = std::min(from_.value_or(*seconds), *seconds);
+    to_ = std::max(to_.value_or(*seconds), *seconds);
+  }
+
+  // "| N/A   34C    P0    69W /  700W |": of one snapshot the n-th line is the n-th GPU.
+  void TakeTable(std::string_view line) {
+    if (line.find("NVIDIA-SMI") != std::string_view::npos) place_ = 0;
+    const std::size_t slash = line.find("W /");
+    if (line[0] != '|' || slash == std::string_view::npos || slash == 0) return;
+    const std::size_t before = line.find_last_not_of("0123456789.", slash - 1);
+    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
+    const std::optional<double> watts = WattsIn(line.substr(begin, slash - begin));
+    if (watts) Add(Format("{}", place_++), *watts);
+  }
+
+  // DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-...",...} 345.67 [ms since 1970]
+  void TakeMetric(std::string_view line) {
+    if (line.substr(0, kDcgm.size()) != kDcgm) return;
+    std::string_view rest = line.substr(kDcgm.size());
+    std::string gpu;
+    if (!rest.empty() && rest[0] == '{') {
+      const std::size_t close = rest.rfind('}');
+      if (close == std::string_view::npos) return Refuse("found labels without an end, allowed }");
+      const std::string_view labels = rest.substr(0, close);
+      gpu = ValueOfLabel(labels, "UUID");
+      if (gpu.empty()) gpu = ValueOfLabel(labels, "Hostname") + " " + ValueOfLabel(labels, "gpu");
+      rest.remove_prefix(close + 1);
+    }
+    rest = Stripped(rest);
+    const std::size_t space = std::min(rest.find(' '), rest.size());
+    const std::string_view value = rest.substr(0, space);
+    const std::optional<double> watts = WattsIn(value);
+    if (!watts && !IsMissing(value))
+      return Refuse("found no W behind the labels, allowed 0 to 100,000");
+    if (!watts) return;
+    Add(gpu, *watts);
+    const std::optional<double> ms = NumberOf(Stripped(rest.substr(space)));
+    At(ms ? std::optional(*ms * 1e-3) : std::nullopt);
+  }
+
+  static std::string ValueOfLabel(std::string_view labels, std::string_view name) {
+    for (const char before : {'{', ','}) {
+      const std::string key = Format("{}{}=\"", std::string(1, before), name);
+      const std::size_t at = labels.find(key);
+      if (at == std::string_view::npos) continue;
+      const std::size_t begin = at + key.size(), end = labels.find('"', begin);
+      if (end != std::string_view::npos) return std::string(labels.substr(begin, end - begin));
+    }
+    return "";
+  }
+
+  void TakeRow(std::string_view line) {
+    const std::vector<std::string_view> cells = PowerCells(line);
+    if (line.find("power.draw") != std::string_view::npos) return TakeHead(cells);
+    if (!watts_at_) FindColumns(cells);
+    if (!watts_at_) {
+      stop_ = true;
+      return Refuse("found several columns without names, allowed a header, or one column of W");
+    }
+    const std::size_t least = std::max(*watts_at_, gpu_at_.value_or(0));
+    if (cells.size() <= least) return Refuse("found fewer cells than columns, allowed as many");
+    if (IsMissing(cells[*watts_at_])) return;
+    const std::optional<double> watts = WattsIn(cells[*watts_at_]);
+    if (!watts)
+      return Refuse(Format("found \"{}\", allowed W from 0 to 100,000",
+                           Shortened(PlainText(cells[*watts_at_]), 40)));
+    Add(gpu_at_ ? std::string(cells[*gpu_at_]) : "", *watts);
+    if (time_at_ && *time_at_ < cells.size()) At(SecondsIn(cells[*time_at_]));
+  }
+
+  // Of a header. power.draw is a mean over a second on most cards, as power.draw.average says.
+  void TakeHead(const std::vector<std::string_view>& cells) {
+    watts_at_.reset(), gpu_at_.reset(), time_at_.reset();
+    const auto find = [&cells](std::string_view name) -> std::optional<std::size_t> {
+      for (std::size_t i = 0; i < cells.size(); ++i) {
+        if (LowerCase(cells[i].substr(0, cells[i].find(" ["))) == name) return i;
+      }
+      return std::nullopt;
+    };
+    for (const char* name : {"power.draw", "power.draw.average", "power.draw.instant"}) {
+      if (!watts_at_) watts_at_ = find(name);
+    }
+    for (const char* name : {"uuid", "gpu_uuid", "index", "pci.bus_id", "gpu_bus_id"}) {
+      if (!gpu_at_) gpu_at_ = find(name);
+    }
+    time_at_ = find("timestamp");
+    named_ = gpu_at_.has_value();
+  }
+
+  // Without a header: the one cell with a unit, else the one that is no time.
+  void FindColumns(const std::vector<std::string_view>& cells) {
+    std::vector<std::size_t> units, others;
+    for (std::size_t i = 0; i < cells.size(); ++i) {
+      if (SecondsIn(cells[i])) {
+        time_at_ = i;
+      } else {
+        (HasUnit(cells[i]) ? units : others).push_back(i);
+      }
+    }
+    if (units.size() == 1) watts_at_ = units[0];
+    if (units.empty() && others.size() == 1) watts_at_ = others[0];
+  }
+
+  Result<Measurements> Measured() {
+    if (!issues_.empty()) return Bounded(std::move(issues_));
+    double sum = 0;
+    std::int64_t samples = 0;
+    for (const auto& [gpu, of] : gpus_) {
+      sum += of.sum / static_cast<double>(of.samples);
+      samples += of.samples;
+    }
+    if (samples == 0) {
+      return Issue{name_, Format("found no power in {}, allowed W of a GPU", what_)};
+    }
+    Measurements read;
+    MeasuredPower& power = read.power.emplace_back();
+    power.label = name_;
+    power.mean_w = sum / static_cast<double>(gpus_.size());
+    const bool counted = gpus_.size() > 1 || named_ || what_[0] != 'n';
+    if (counted) power.gpus = static_cast<std::int64_t>(gpus_.size());
+    if (from_) power.seconds = *to_ - *from_;
+    read.found.push_back(Format("{}: power in {}, {} samples{}: {} W a GPU", name_, what_, samples,
+                                counted ? Format(" of {} GPUs", power.gpus) : std::string(),
+                                ShortNumber(power.mean_w)));
+    return read;
+  }
+
+  const std::string& name_;
+  const char* what_ = "";
+  std::map<std::string, Gpu> gpus_;
+  std::optional<std::size_t> watts_at_, gpu_at_, time_at_;
+  std::optional<double> from_, to_;
+  std::size_t number_ = 0;
+  std::int64_t place_ = 0;
+  bool named_ = false, stop_ = false;
+  Issues issues_;
+};
+
+}  // namespace
+
+bool IsPower(std::string_view text) {
+  const std::size_t begin = text.find_first_not_of(" \t\r\n");
+  if (begin == std::string_view::npos) return false;
+  text.remove_prefix(begin);
+  const std::string_view line = Stripped(text.substr(0, text.find('\n')));
+  const bool row = !line.empty() && line.size() < 1000 &&
+                   (line.find("power.draw") != std::string_view::npos ||
+                    SecondsIn(PowerCells(line)[0]) || (HasUnit(line) && WattsIn(line)));
+  if (row) return true;
+  const auto begins_a_line = [text](std::string_view name) {
+    return text.substr(0, name.size()) == name ||
+           text.find(Format("\n{}", name)) != std::string_view::npos;
+  };
+  if (text.find("NVIDIA-SMI") != std::string_view::npos) return !begins_a_line("vllm:");
+  return begins_a_line(kDcgm) && !begins_a_line("vllm:");
+}
+
+Result<Measurements> ReadPower(std::string_view text, const std::string& name) {
+  return PowerReader(name).Read(text);
+}
+
+}  // namespace servecast
