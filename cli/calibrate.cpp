@@ -39,6 +39,9 @@ constexpr const char* kCalibrateHelp =
     "                            results of GuideLLM, aiperf, inference-perf (JSON)\n"
     "                            metrics of a vLLM server, asked twice with their headers:\n"
     "                            for i in 1 2; do curl -si SERVER/metrics; sleep 300; done\n"
+    "                            power beside the run of the file before it: nvidia-smi\n"
+    "                            --query-gpu=timestamp,power.draw --format=csv -l 1, its table,\n"
+    "                            or DCGM's metrics; fits busy_w and compute_w of the card\n"
     "                            traces of steps and journeys as the OTLP exporter writes them:\n"
     "                            coefficients of the model \"physics\" (docs/how-to/traces.md)\n"
     "  --scenario FILE|PRESET  the server, and where the fit begins; without it the presets that\n"
@@ -122,6 +125,7 @@ Result<Measurements> ReadAll(const Request& request) {
       return;
     }
     for (CalibrationPoint& point : one.value().points) point.held_out |= held_out;
+    for (MeasuredPower& power : one.value().power) power.held_out |= held_out;
     if (held_out) {
       for (std::string& line : one.value().found) line += "; held out";
     }
@@ -170,6 +174,43 @@ void PrintFit(const Calibration& calibration) {
                            e.held_out ? ", held out" : ""),
                e.before.mean, e.before.most, e.after.mean, e.after.most);
   }
+}
+
+// Of the rows that are fitted, or of those that are held out, in per cent.
+void PrintPowerErrors(const PowerFit& power, bool held_out) {
+  double before = 0, after = 0;
+  int rows = 0;
+  bool known = true;
+  for (const PowerRow& row : power.rows) {
+    if (row.held_out != held_out) continue;
+    ++rows;
+    known = known && row.before_w;
+    if (row.before_w) before += 100 * std::fabs(*row.before_w / row.measured_w - 1);
+    after += 100 * std::fabs(row.after_w / row.measured_w - 1);
+  }
+  if (rows == 0) return;
+  fmt::print(stderr, "{:<34} {:>9} {:>9.1f}\n",
+             fmt::format("off by per cent, mean{}", held_out ? ", held out" : ""),
+             known ? fmt::format("{:.1f}", before / rows) : "not known", after / rows);
+}
+
+void PrintPower(const PowerFit& power) {
+  if (power.rows.empty()) return;
+  fmt::print(stderr, "\n{:<34} {:>9} {:>9}   {:<20} unit\n", "power of the card", "before",
+             "fitted", "95 %");
+  for (const FittedPower& p : power.fitted) {
+    fmt::print(stderr, "{:<34} {:>9} {:>9}   {:<20} W\n",
+               fmt::format("hardware.{}", p.constant->name), ValueText(p.before),
+               ValueText(p.value), fmt::format("{} to {}", ValueText(p.low), ValueText(p.high)));
+  }
+  fmt::print(stderr, "\n{:<34} {:>9} {:>9}   measured\n", "mean W of a GPU", "before", "after");
+  for (const PowerRow& row : power.rows) {
+    fmt::print(stderr, "{:<34} {:>9} {:>9}   {}{}\n", Printable(row.label),
+               row.before_w ? ValueText(*row.before_w) : "not known", ValueText(row.after_w),
+               ValueText(row.measured_w), row.held_out ? ", held out" : "");
+  }
+  PrintPowerErrors(power, false);
+  PrintPowerErrors(power, true);
 }
 
 void PrintReplays(const Calibration& calibration) {
@@ -261,6 +302,7 @@ int CalibrateCommand(const Words& words) {
   const Result<Calibration> calibration = Calibrate(scenario.value(), measurements.value());
   if (!calibration.ok()) return PrintIssues(calibration.issues());
   PrintFit(calibration.value());
+  PrintPower(calibration.value().power);
   PrintReplays(calibration.value());
   if (request.rows) PrintRows(calibration.value());
   for (const std::string& line : calibration.value().warnings) {

@@ -46,6 +46,40 @@ test('Calibrate_Steps_MakeAPackThatRuns', () => {
   });
 });
 
+test('Calibrate_Power_FitsTheCardAndIsUsed', () => {
+  inFolder((file) => {
+    const run = (
+      rate,
+      tokens,
+      output,
+    ) => `model,gpu,engine,engine_version,request_rate_rps,num_prompts,input_tokens_mean,output_tokens_mean,ttft_mean_ms
+Llama-3.1-8B,H100,vllm,0.20.1,${rate},200,${tokens},${output},60
+`;
+    const pack = file('pack.json');
+    const { status, stderr } = servecast(
+      'calibrate',
+      file('prompts.csv', run(16, 2000, 1)),
+      file('prompts-power.csv', 'timestamp, power.draw [W]\n2026/11/25 12:00:30.123, 400.00 W\n'),
+      file('answers.csv', run(20, 100, 200)),
+      file('answers-power.prom', 'DCGM_FI_DEV_POWER_USAGE{gpu="0"} 350\n'),
+      '-o',
+      pack,
+    );
+    assert.equal(status, 0, stderr);
+    assert.match(stderr, /^found {4}prompts-power\.csv: power in nvidia-smi's rows, 1 samples: 400 W a GPU$/m);
+    assert.match(stderr, /^hardware\.busy_w +383 +\d[\d.]* +[\d.]+ to [\d.]+ +W$/m);
+    assert.match(stderr, /^mean W of a GPU +before +after +measured$/m);
+    const [, before, after] = stderr.match(/^off by per cent, mean +([\d.]+) +([\d.]+)$/m).map(Number);
+    assert.ok(after < before && after < 5, stderr);
+    const { value } = JSON.parse(readFileSync(pack, 'utf8')).power.parameters.busy_w;
+    const power = (...words) => JSON.parse(servecast('run', preset, '--once', ...words).stdout).power.mean_w;
+    assert.notEqual(power('--calibration', pack), power());
+    const alone = servecast('calibrate', file('alone.csv', '300 W\n'), '--scenario', preset);
+    assert.deepEqual([alone.status, alone.stdout], [2, '']);
+    assert.ok(value > 0);
+  });
+});
+
 test('Calibration_CarriedByTheScenario_HasTheSameBits', () => {
   inFolder((file) => {
     const pack = file('pack.json');

@@ -1,6 +1,7 @@
 // Readers of others' results: each form by a small text of it, what it says of load and latencies,
 // and what is wrong with damaged ones. And the fit in slices, its sentence, and what to measure
 // next.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "calibrate/design.h"
 #include "calibrate/measurements.h"
 #include "calibrate/pack.h"
+#include "calibrate/power_fit.h"
+#include "calibrate/predict.h"
 #include "calibrate/verdict.h"
 #include "gtest/gtest.h"
 
@@ -203,6 +206,150 @@ TEST(ReadersOfPower, DamagedTexts_AreReadOrRefused) {
       }
     }
   }
+}
+
+// ---- Power's law --------------------------------------------------------------------------------
+
+constexpr const char* kPrompts =
+    "request_rate_rps,num_prompts,input_tokens_mean,output_tokens_mean,ttft_mean_ms\n"
+    "16,200,2000,1,100\n";
+constexpr const char* kAnswers =
+    "request_rate_rps,num_prompts,input_tokens_mean,output_tokens_mean,ttft_mean_ms\n"
+    "20,200,100,200,30\n";
+
+// Of runs in turn, and the power that a card of such constants has beside them.
+Measurements Powered(const Scenario& card, const std::vector<const char*>& runs) {
+  Measurements all;
+  for (const char* run : runs) {
+    AddMeasurements(Read(run), all);
+    const RunLoad& load = *all.last_run;
+    const Report report =
+        RunRequests(ServerOf(card), load.draws[0], std::nullopt, ReportDetail::kSummary).value();
+    AddMeasurements(Read("power.draw [W]\n" + NumberText(report.power->mean_w) + " W\n"), all);
+  }
+  return all;
+}
+
+TEST(PowerFit_, TwoRuns_TellBothConstants) {
+  Scenario card = Server();
+  card.hardware.busy_w = 250;
+  card.hardware.compute_w = 500;
+  const Measurements measured = Powered(card, {kPrompts, kAnswers});
+  const Result<PowerFit> fit = FitPower(Server(), measured.power);
+  ASSERT_TRUE(fit.ok());
+  ASSERT_EQ(fit.value().fitted.size(), 2u);
+  EXPECT_STREQ(fit.value().fitted[0].constant->name, "busy_w");
+  EXPECT_NEAR(fit.value().fitted[0].value, 250, 3);
+  EXPECT_EQ(fit.value().fitted[0].before, 383);
+  EXPECT_STREQ(fit.value().fitted[1].constant->name, "compute_w");
+  EXPECT_NEAR(fit.value().fitted[1].value, 500, 6);
+  for (const FittedPower& each : fit.value().fitted) {
+    EXPECT_LT(each.low, each.value);
+    EXPECT_LT(each.value, each.high);
+  }
+  ASSERT_EQ(fit.value().rows.size(), 2u);
+  for (const PowerRow& row : fit.value().rows) {
+    EXPECT_GT(*row.before_w, 1.05 * row.measured_w);
+    EXPECT_NEAR(row.after_w, row.measured_w, 0.01 * row.measured_w);
+  }
+  EXPECT_TRUE(fit.value().warnings.empty());
+}
+
+TEST(PowerFit_, Replicas_AreAMean) {
+  Scenario card = Server(), server = Server();
+  card.cluster.pool().replicas = server.cluster.pool().replicas = 3;
+  card.hardware.busy_w = 250;
+  const Measurements measured = Powered(card, {kAnswers});
+  const Result<PowerFit> fit = FitPower(server, measured.power);
+  ASSERT_TRUE(fit.ok());
+  EXPECT_NEAR(fit.value().fitted[0].value, 250, 1);
+}
+
+TEST(PowerFit_, OneRun_TellsBusyAloneAndSaysWhatTellsMore) {
+  Scenario card = Server();
+  card.hardware.busy_w = 250;
+  const Measurements measured = Powered(card, {kAnswers});
+  const Result<PowerFit> fit = FitPower(Server(), measured.power);
+  ASSERT_TRUE(fit.ok());
+  ASSERT_EQ(fit.value().fitted.size(), 1u);
+  EXPECT_NEAR(fit.value().fitted[0].value, 250, 1);
+  ASSERT_EQ(fit.value().warnings.size(), 1u);
+  EXPECT_EQ(fit.value().warnings[0].find("the measured power cannot tell hardware.compute_w"), 0u);
+}
+
+TEST(PowerFit_, HeldOutRows_JudgeAndAreNotFitted) {
+  Scenario card = Server();
+  card.hardware.busy_w = 250;
+  Measurements measured = Powered(card, {kAnswers, kPrompts});
+  measured.power[1].held_out = true;
+  measured.power[1].mean_w = 1;
+  const Result<PowerFit> fit = FitPower(Server(), measured.power);
+  ASSERT_TRUE(fit.ok());
+  ASSERT_EQ(fit.value().fitted.size(), 1u);
+  EXPECT_NEAR(fit.value().fitted[0].value, 250, 1);
+  EXPECT_TRUE(fit.value().rows[1].held_out);
+}
+
+TEST(PowerFit_, LessThanIdle_EndsAtZero) {
+  Measurements measured = Powered(Server(), {kAnswers});
+  measured.power[0].mean_w = 60;
+  const Result<PowerFit> fit = FitPower(Server(), measured.power);
+  ASSERT_TRUE(fit.ok());
+  EXPECT_EQ(fit.value().fitted[0].value, 0);
+  EXPECT_NE(fit.value().warnings.back().find("ends at its limit of 0"), std::string::npos);
+}
+
+TEST(PowerFit_, WhatCannotBe_IsRefusedOrSaid) {
+  const auto refusal = [](const Scenario& server, const Measurements& measured) {
+    const Result<PowerFit> fit = FitPower(server, measured.power);
+    return fit.ok() ? "" : fit.issues()[0].path + ": " + fit.issues()[0].message;
+  };
+  Measurements alone;
+  AddMeasurements(Read("300 W\n"), alone);
+  EXPECT_EQ(refusal(Server(), alone).find("file: found power of no run"), 0u);
+  Measurements two;  // which of them?
+  AddMeasurements(Read(std::string(kAnswers) + "4,200,100,200,30\n"), two);
+  AddMeasurements(Read("300 W\n"), two);
+  EXPECT_EQ(refusal(Server(), two).find("file: found power of no run"), 0u);
+  Scenario unknown = Server();
+  Measurements measured = Powered(Server(), {kAnswers});
+  unknown.hardware.power_cap_w = 0;
+  EXPECT_EQ(refusal(unknown, measured).find("/hardware/power_cap_w: found 0"), 0u);
+  measured.power[0].gpus = 8;
+  measured.power[0].seconds = 1e6;
+  EXPECT_EQ(FitPower(Server(), measured.power).value().warnings.size(), 3u);
+  measured.power[0].mean_w = 690;
+  EXPECT_NE(refusal(Server(), measured).find("below 95 % of the card's cap"), std::string::npos);
+}
+
+TEST(PowerFit_, Pack_CarriesItAndWithoutPowerHasNone) {
+  Scenario card = Server();
+  card.hardware.busy_w = 250;
+  card.hardware.compute_w = 500;
+  Measurements measured = Powered(card, {kPrompts, kAnswers});
+  const auto packed = [&] {
+    const Result<Calibration> fit = Calibrate(Server(), measured);
+    return PackJson(fit.value(), OriginOf(Server(), measured, ""));
+  };
+  const std::string with = packed();
+  measured.power.clear();
+  const std::string without = packed();
+  EXPECT_EQ(without.find("\"power\":"), std::string::npos);
+  // The rest is the same, bit for bit.
+  const std::size_t at = with.find(",\n  \"power\"");
+  ASSERT_NE(at, std::string::npos);
+  EXPECT_EQ(without.substr(0, at), with.substr(0, at));
+  const Result<CalibrationPack> pack = ReadPack(with);
+  ASSERT_TRUE(pack.ok());
+  const auto overrides = [&](const char* path) {
+    return std::count_if(pack.value().overrides.begin(), pack.value().overrides.end(),
+                         [path](const std::string& each) { return each.find(path) == 0; });
+  };
+  EXPECT_EQ(overrides("hardware.busy_w="), 1);
+  EXPECT_EQ(overrides("hardware.compute_w="), 1);
+  std::string bad = with;
+  bad.replace(bad.find("\"busy_w\""), 8, "\"lazy_w\"");
+  EXPECT_EQ(ReadPack(bad).issues()[0].path, "/power/parameters/lazy_w");
 }
 
 TEST(Readers_, InferencePerf_IsInSeconds) {

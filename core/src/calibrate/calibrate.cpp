@@ -397,17 +397,30 @@ bool CalibrationRun::Advance(std::int64_t requests) {
     Replay();
     return false;
   }
+  Result<PowerFit> power = FitPower(Fitted(), measurements_.power);
+  if (!power.ok()) {
+    answer_ = Issues(power.issues());
+    return true;
+  }
+  fitted_->warnings.insert(fitted_->warnings.end(), power.value().warnings.begin(),
+                           power.value().warnings.end());
+  fitted_->power = std::move(power.value());
   answer_ = *std::move(fitted_);
   return true;
+}
+
+// With the constants of time.
+Scenario CalibrationRun::Fitted() const {
+  Scenario fitted = ServerOf(server_);
+  for (const FittedParameter& p : fitted_->fitted) p.parameter->write(fitted, p.value);
+  return fitted;
 }
 
 // A slice has one run, before and after: fits have a hundred.
 void CalibrationRun::Replay() {
   const CalibrationPoint& point = measurements_.points[replayed_++];
   if (!point.run || point.run->seen.ttft.size() < kLeastReplayed) return;
-  const Scenario before = ServerOf(server_);
-  Scenario after = before;
-  for (const FittedParameter& p : fitted_->fitted) p.parameter->write(after, p.value);
+  const Scenario before = ServerOf(server_), after = Fitted();
   Result<std::vector<ReplayDistance>> was = CompareRun(before, *point.run);
   Result<std::vector<ReplayDistance>> is = CompareRun(after, *point.run);
   if (!was.ok() || !is.ok()) return;  // a fit without an answer for it would have said so

@@ -8,6 +8,7 @@
 
 #include "calibrate/measurements.h"
 #include "calibrate/parameters.h"
+#include "calibrate/power_fit.h"
 #include "calibrate/predict.h"
 #include "calibrate/replay.h"
 #include "servecast/scenario.h"
@@ -76,6 +77,7 @@ struct Calibration {
   std::vector<CalibrationError> errors;
   std::vector<SeenRange> seen;
   std::vector<PointResidual> residuals;
+  PowerFit power;                     // of the card, where it was measured
   std::vector<RunReplay> replays;     // of runs whose times are known one by one
   std::vector<std::string> warnings;  // first what cannot be told, then the measurements' own
 };
@@ -101,6 +103,7 @@ class CalibrationRun {
 
  private:
   void Replay();  // the next run
+  Scenario Fitted() const;
 
   Scenario server_;
   Measurements measurements_;

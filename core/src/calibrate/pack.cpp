@@ -127,6 +127,28 @@ void ReadParameters(PackReader& in, CalibrationPack& pack) {
   }
 }
 
+// Of the card's power law: no step reads them, and so the scenario does not carry where they are
+// from.
+void ReadPowerConstants(PackReader& in, CalibrationPack& pack) {
+  const Json* constants = PackReader::Find(in.Object("power"), "parameters");
+  if (constants == nullptr || !constants->is_object()) {
+    in.Refuse("/power/parameters", constants, "an object");
+    return;
+  }
+  for (const auto& [name, value] : constants->items()) {
+    const std::string path = "/power/parameters/" + ShownPointerToken(name);
+    const bool known =
+        std::any_of(std::begin(kPowerConstants), std::end(kPowerConstants),
+                    [&name = name](const PowerConstant& c) { return name == c.name; });
+    if (!known) {
+      in.issues().push_back({path, "not a constant of power, allowed busy_w, compute_w, memory_w"});
+      continue;
+    }
+    const double watts = in.Number(value, "value", path, 0, kMostConstantW);
+    pack.overrides.push_back(Format("hardware.{}={}", name, NumberText(watts)));
+  }
+}
+
 // The section "latency" of a training, whose values the parser of documents checks.
 void ReadLatency(PackReader& in, const std::string& backend, CalibrationPack& pack) {
   static constexpr std::string_view kMembers[] = {
@@ -386,6 +408,21 @@ std::string PackJson(const Calibration& calibration, const PackOrigin& origin) {
                        {"alpha", PackNumbers(calibration.latency.alpha)},
                        {"beta", PackNumbers(calibration.latency.beta)}};
   }
+  for (const FittedPower& p : calibration.power.fitted) {
+    pack["power"]["parameters"][p.constant->name] = {{"value", PackNumber(p.value)},
+                                                     {"low", PackNumber(p.low)},
+                                                     {"high", PackNumber(p.high)},
+                                                     {"unit", "W"},
+                                                     {"before", PackNumber(p.before)}};
+  }
+  for (const PowerRow& row : calibration.power.rows) {
+    pack["power"]["rows"].push_back(
+        {{"of", Printable(row.label)},
+         {"held_out", row.held_out},
+         {"measured_w", PackNumber(row.measured_w)},
+         {"before_w", row.before_w ? Ordered(PackNumber(*row.before_w)) : Ordered()},
+         {"after_w", PackNumber(row.after_w)}});
+  }
   for (const RunReplay& replay : calibration.replays) {
     pack["replays"].push_back({{"of", Printable(replay.label)},
                                {"held_out", replay.held_out},
@@ -429,6 +466,7 @@ Result<CalibrationPack> ReadPack(std::string_view text) {
     in.Refuse("/backend", PackReader::Find(root, "backend"),
               "\"analytic\", \"physics\" or \"blackbox\"");
   }
+  if (root.contains("power")) ReadPowerConstants(in, pack);
   ReadSeen(in, pack);
   ReadOrigin(in, pack.spec);
   if (!in.issues().empty()) return Bounded(std::move(in.issues()));
