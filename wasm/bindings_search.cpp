@@ -23,15 +23,16 @@ Result<std::string> Priced(const std::string& document, const std::string& price
   return prices.empty() ? Result<std::string>(document) : WithPrices(document, prices);
 }
 
-// As the command does it.
+// As the command does it. `least`: "cost" or "energy".
 Result<DesignSearch> Asked(const std::string& document, const std::string& axes,
-                           const std::string& prices) {
+                           const std::string& prices, const std::string& least) {
   const Result<std::string> priced = Priced(document, prices);
   if (!priced.ok()) return Issues(priced.issues());
   Result<std::vector<Axis>> asked = AxesAsked(priced.value(), axes, {});
   if (!asked.ok()) return Issues(asked.issues());
   if (!prices.empty()) asked.value().push_back({std::string(kPricesPath), {prices}});
-  return DesignSearch::Create(priced.value(), std::move(asked.value()));
+  return DesignSearch::Create(priced.value(), std::move(asked.value()),
+                              {.least = least == "energy" ? Least::kEnergy : Least::kCost});
 }
 
 std::string PricedJson(const std::string& document, const std::string& prices) {
@@ -47,8 +48,9 @@ std::string PricedJson(const std::string& document, const std::string& prices) {
 class BoundSearch {
  public:
   // Names of axes between commas; "" for the usual ones.
-  BoundSearch(const std::string& document, const std::string& axes, const std::string& prices) {
-    Result<DesignSearch> made = Asked(document, axes, prices);
+  BoundSearch(const std::string& document, const std::string& axes, const std::string& prices,
+              const std::string& least) {
+    Result<DesignSearch> made = Asked(document, axes, prices, least);
     if (made.ok()) {
       search_.emplace(std::move(made.value()));
     } else {
@@ -112,7 +114,7 @@ class BoundDesign final : public BoundAsked<BoundDesign, DesignPlan> {
 EMSCRIPTEN_BINDINGS(servecast_search) {
   emscripten::function("withPrices", &PricedJson);
   emscripten::class_<BoundSearch>("Search")
-      .constructor<std::string, std::string, std::string>()
+      .constructor<std::string, std::string, std::string, std::string>()
       .function("error", &BoundSearch::Error)
       .function("tasks", &BoundSearch::Tasks)
       .function("take", &BoundSearch::Take)

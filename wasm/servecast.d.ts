@@ -91,11 +91,13 @@ export interface ServecastModule extends FirstModule {
     hours: readonly number[],
   ) => Plan;
   /** The cheapest design that keeps the targets. `axes`: names between commas, as `servecast plan search --axes` takes
-      them; "": the usual ones. `prices`: a list, "reserved-1y" or "on-demand" (AWS's); "": the scenario's. */
+      them; "": the usual ones. `prices`: a list, "reserved-1y" or "on-demand" (AWS's); "": the scenario's. `least`: what
+      the answer has least of; energy is of an output token. */
   readonly Search: new (
     scenario: string,
     axes: string,
     prices: string,
+    least: 'cost' | 'energy',
   ) => Search;
   /** `task`: JSON, one of Search.tasks. */
   readonly Design: new (
@@ -724,12 +726,14 @@ export interface Design {
 
 export interface SearchAnswer {
   readonly outcome: 'found' | 'none' | 'partial';
-  /** $/h, or GPUs where none has a price. */
-  readonly answer: PlanValue | null;
+  /** $/h, or GPUs where none has a price; J/token of the least energy. */
+  readonly answer: SearchValue | null;
   /** Ids of points. */
   readonly cheapest: number | null;
+  /** Absent unless asked for; null: of no design on the frontier is it known. */
+  readonly least_energy?: number | null;
   readonly frontier: readonly number[];
-  /** By what stands against cost: ttft, tpot, goodput. */
+  /** By what stands against cost: ttft, tpot, goodput; energy where it is asked for. */
   readonly frontiers: Readonly<Record<string, readonly number[]>>;
   readonly binding: string | null;
   readonly targets: readonly string[];
@@ -741,6 +745,12 @@ export interface SearchAnswer {
   readonly runs: number;
   readonly requests: number;
 }
+
+/** Of energy the ends are null where the error of the card's power law is not known. */
+export type SearchValue = Omit<PlanValue, 'low' | 'high'> & {
+  readonly low: number | null;
+  readonly high: number | null;
+};
 
 /** A design, as far as it is known; null where it is not. docs/model.md, "Search". */
 export interface SearchPoint {
@@ -761,6 +771,14 @@ export interface SearchPoint {
   readonly low_dollars_per_hour: number | null;
   readonly high_dollars_per_hour: number | null;
   readonly dollars_per_million_output_tokens: number | null;
+  /** Absent unless the least energy is asked for; null: not known. Of all GPUs, with the law's 90 % band. */
+  readonly j_per_output_token?: number | null;
+  readonly j_per_output_token_low?: number | null;
+  readonly j_per_output_token_high?: number | null;
+  /** Of a GPU. */
+  readonly mean_w?: number | null;
+  /** No run needs less. */
+  readonly least_j_per_output_token?: number | null;
   /** Share of what its closest target allows. */
   readonly strain: number | null;
   readonly strain_low: number | null;

@@ -158,7 +158,7 @@ test('Search_HandsOutTasks_AndTakesTheirPointsInAnyOrder', () => {
     design.delete();
     return text;
   };
-  const search = new module.Search(small, '', '');
+  const search = new module.Search(small, '', '', 'energy');
   assert.equal(search.error(), '');
   for (let tasks = JSON.parse(search.tasks()); tasks.length > 0; tasks = JSON.parse(search.tasks())) {
     for (const task of tasks.reverse()) assert.equal(search.take(point(JSON.stringify(task))), '');
@@ -168,6 +168,8 @@ test('Search_HandsOutTasks_AndTakesTheirPointsInAnyOrder', () => {
   const answer = JSON.parse(search.answer());
   assert.equal(answer.outcome, 'found');
   assert.ok(answer.frontier.includes(answer.cheapest));
+  assert.ok(answer.frontier.includes(answer.least_energy));
+  assert.equal(answer.points[answer.least_energy].j_per_output_token, answer.answer.value);
   assert.match(search.sentence(), /keep/);
   const cheapest = finished(search.document(answer.cheapest), undefined, 'Experiment');
   assert.equal(cheapest.report.verdict.state, 'meets');
@@ -179,7 +181,7 @@ test('Search_HandsOutTasks_AndTakesTheirPointsInAnyOrder', () => {
 test('Search_Axes_AreThoseThatAreNamed_AtPricesOfAList', () => {
   const asked = (axes, prices) => {
     for (;;) {
-      const search = new module.Search(small, axes, prices);
+      const search = new module.Search(small, axes, prices, 'cost');
       const issues = JSON.parse(search.error() || '[]');
       if (!provide(module, issues)) {
         const answer = JSON.parse(search.answer());
@@ -203,7 +205,7 @@ test('Search_Axes_AreThoseThatAreNamed_AtPricesOfAList', () => {
 
 test('Search_OfWhatCannotBe_SaysWhy', () => {
   for (const text of ['{', JSON.stringify({ ...JSON.parse(small), slo: [] })]) {
-    const search = new module.Search(text, '', '');
+    const search = new module.Search(text, '', '', 'cost');
     assert.ok(JSON.parse(search.error()).length > 0);
     assert.equal(search.tasks(), '[]');
     assert.equal(search.answer(), 'null');

@@ -23,6 +23,7 @@ export interface SearchTask {
   readonly scenario: string;
   readonly axes: string;
   readonly prices: string;
+  readonly least: 'cost' | 'energy';
 }
 
 export type ToPlanner =

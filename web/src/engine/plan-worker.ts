@@ -204,11 +204,11 @@ function found(id: number, of: Search, isNewRound: boolean): void {
 
 let open = 0;
 
-async function begin(id: number, { scenario, axes, prices }: SearchTask): Promise<void> {
+async function begin(id: number, { scenario, axes, prices, least }: SearchTask): Promise<void> {
   const module = await engine;
   search?.delete();
   search = null;
-  const begun: Search = await made(module, () => new module.Search(scenario, axes, prices));
+  const begun: Search = await made(module, () => new module.Search(scenario, axes, prices, least));
   const issues = parsed(begun.error());
   if (issues.length > 0) {
     begun.delete();

@@ -40,6 +40,7 @@ export const standardInputs: PlanInputs = {
   experts: 0,
   roles: 0,
   limits: 0,
+  energy: 0,
   prices: 0,
   rate: null,
 };
@@ -51,6 +52,7 @@ export const priceLists = [
   ['on-demand', 'on demand at AWS'],
 ] as const;
 export const pricesOf = ({ prices }: PlanInputs): string => priceLists[prices]?.[0] ?? '';
+export const leastOf = ({ energy }: PlanInputs): 'cost' | 'energy' => (energy === 1 ? 'energy' : 'cost');
 
 /** What a search varies, by the engine's names. */
 export function axesOf({ pipeline, experts, roles, limits }: PlanInputs): string {
@@ -202,7 +204,13 @@ export class Plans {
     const { document } = shown;
     const { inputs } = this;
     const asked = this.#documentOf('min-gpus', document, inputs);
-    const of = { of: document, rate: inputs.rate, axes: axesOf(inputs), prices: pricesOf(inputs) };
+    const of = {
+      of: document,
+      rate: inputs.rate,
+      axes: axesOf(inputs),
+      prices: pricesOf(inputs),
+      least: leastOf(inputs),
+    };
     this.searches.begin(asked, of, this.#engine.traceFile);
   }
 

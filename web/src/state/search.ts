@@ -4,7 +4,7 @@ import type { TraceFile } from '../engine/client';
 import { needsTrace, readDocument, type Document } from './document';
 import type { Search, Store } from './store';
 
-type Asked = Pick<Search, 'rate' | 'axes' | 'prices'> & { readonly of: Document };
+type Asked = Pick<Search, 'rate' | 'axes' | 'prices' | 'least'> & { readonly of: Document };
 
 export class Searches {
   readonly #planners: Planners;
@@ -17,7 +17,7 @@ export class Searches {
   }
 
   /** `document`: what is shown, at the rate that is asked for. */
-  begin(document: Document, { of, rate, axes, prices }: Asked, trace: TraceFile | null): void {
+  begin(document: Document, { of, rate, axes, prices, least }: Asked, trace: TraceFile | null): void {
     this.#running?.close();
     const withTrace = needsTrace(document);
     this.#store.update({
@@ -27,13 +27,14 @@ export class Searches {
         rate,
         axes,
         prices,
+        least,
         progress: 0,
         answer: null,
         sentence: '',
         issues: [],
       },
     });
-    const asked = { scenario: JSON.stringify(document), axes, prices };
+    const asked = { scenario: JSON.stringify(document), axes, prices, least };
     const running = this.#planners.search(asked, withTrace, withTrace ? trace : null, {
       found: ({ progress, answer, sentence }) => {
         const { search: now } = this.#store.state;

@@ -160,6 +160,8 @@ export interface PlanInputs extends Omit<PlanOptions, 'hours'> {
   readonly experts: number;
   readonly roles: number;
   readonly limits: number;
+  /** Of the search, 1: the least energy is looked for. */
+  readonly energy: number;
   /** Of GPUs, for cost and search: their place in priceLists. */
   readonly prices: number;
   /** Of the fewest GPUs; null: the scenario's. */
@@ -190,6 +192,7 @@ export interface Search {
   /** What was varied, and whose prices. */
   readonly axes: string;
   readonly prices: string;
+  readonly least: 'cost' | 'energy';
   readonly progress: number;
   readonly answer: SearchAnswer | null;
   readonly sentence: string;

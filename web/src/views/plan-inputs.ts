@@ -17,9 +17,18 @@ export const ranges: Readonly<Record<Exclude<InputName, 'rate'>, Range>> = {
   experts: [0, 1],
   roles: [0, 1],
   limits: [0, 1],
+  energy: [0, 1],
   prices: [0, priceLists.length - 1],
 };
-const whole: ReadonlySet<string> = new Set<InputName>(['months', 'pipeline', 'experts', 'roles', 'limits', 'prices']);
+const whole: ReadonlySet<string> = new Set<InputName>([
+  'months',
+  'pipeline',
+  'experts',
+  'roles',
+  'limits',
+  'energy',
+  'prices',
+]);
 const parameter = 'plan';
 
 /** What an address asks; null: nothing. Values out of range are the standard ones. */

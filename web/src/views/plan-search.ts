@@ -2,8 +2,8 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { SearchAnswer, SearchPoint } from 'servecast';
 import { dollarText, shortLabel } from '../charts/pareto-chart';
-import { countOf, formatCount, formatPercent, sentence } from '../lib/format';
-import { axesOf, pricesOf, standardInputs, type Plans } from '../state/plans';
+import { countOf, formatCount, formatNumber, formatPercent, sentence } from '../lib/format';
+import { axesOf, leastOf, pricesOf, standardInputs, type Plans } from '../state/plans';
 import type { ViewContext } from './context';
 import { evidenceWords } from './tiles';
 import { renderSign } from './verdict';
@@ -35,10 +35,11 @@ export function renderSearch(
     (search.document !== shown?.document ||
       search.rate !== inputs.rate ||
       search.axes !== axesOf(inputs) ||
-      search.prices !== pricesOf(inputs));
+      search.prices !== pricesOf(inputs) ||
+      search.least !== leastOf(inputs));
   const ask = html`<button type="button" ?disabled=${!plans} @click=${() => plans?.search()}>Search</button>`;
   return html`<section class="card plan" id="plan-search" aria-label="Cheapest design">
-    <h3 class="question">Cheapest of all GPUs with a price, tensor parallel and weights for ${load}?</h3>
+    <h3 class="question">${inputs.energy === 1 ? 'Least energy' : 'Cheapest'} of all GPUs with a price, tensor parallel and weights for ${load}?</h3>
     ${varied}
     ${
       search === null
@@ -75,13 +76,13 @@ function found(view: ViewContext, plans: Plans | null, answer: SearchAnswer, sai
   const frontier = answer.frontier.flatMap((id) => byId.get(id) ?? []);
   return html`
     ${
-      cheapest?.dollars_per_hour
+      cheapest?.dollars_per_hour && !asksEnergy(answer)
         ? html`<p class="plan-figure"><b>${shortLabel(cheapest)}, ${dollarText(cheapest.dollars_per_hour)} an hour</b>
           <span>${cheapest.rung === 'certain' ? '' : 'One run, so far. '}${between}${formatCount(meets)} of ${formatCount(answer.points.length)} keep the targets${close}.</span></p>`
         : html`<p class="plan-figure"><span>${sentence(said)}</span></p>`
     }
     <sc-pareto-chart .search=${answer} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-designs'}></sc-pareto-chart>
-    ${frontier.length === 0 ? nothing : table(view, plans, frontier, answer.cheapest)}
+    ${frontier.length === 0 ? nothing : table(view, plans, frontier, answer)}
     ${isRunning ? nothing : others(answer)}
     <p class="plan-note">${answer.axes.map(({ path, values }) => `${axisNames[path] ?? path}: ${values.join(', ')}`).join('; ')}.
       ${countOf(answer.runs, 'run')}, ${formatCount(answer.requests)} requests in all. Designs that may be on the frontier have intervals, all others one run a number of replicas.</p>
@@ -92,25 +93,32 @@ function table(
   view: ViewContext,
   plans: Plans | null,
   points: readonly SearchPoint[],
-  cheapest: number | null,
+  answer: SearchAnswer,
 ): TemplateResult {
+  const energy = asksEnergy(answer);
+  const best = energy ? answer.least_energy : answer.cheapest;
   const use = async (id: number) => {
     const document = await plans?.searches.documentOf(id);
     if (document) view.app.useVariant(document);
   };
   return html`<div class="table-scroll" tabindex="0" role="region" aria-label="Designs that nothing is cheaper and better than">
-    <table><thead><tr><th scope="col">Design</th><th scope="col">Verdict</th><th scope="col">Closest target, of its limit</th><th scope="col">$/h</th><th scope="col">Evidence</th><th scope="col"><span class="visually-hidden">Use it</span></th></tr></thead>
+    <table><thead><tr><th scope="col">Design</th><th scope="col">Verdict</th><th scope="col">Closest target, of its limit</th><th scope="col">$/h</th>${energy ? html`<th scope="col">J per output token</th>` : nothing}<th scope="col">Evidence</th><th scope="col"><span class="visually-hidden">Use it</span></th></tr></thead>
     <tbody>${points.map(
-      (point) => html`<tr class=${point.id === cheapest ? 'best' : ''}>
+      (point) => html`<tr class=${point.id === best ? 'best' : ''}>
         <th scope="row">${shortLabel(point)}${poolsOf(point)}${point.own && !point.label.startsWith('as it is') ? html` <small>as it is</small>` : nothing}</th>
         <td class="state" data-head="Verdict">${point.state === 'meets' || point.state === 'near' ? renderSign(point.state) : nothing}</td>
         <td data-head="Closest target, of its limit">${formatPercent(point.strain)} <small>${point.rung === 'certain' ? `${formatPercent(point.strain_low)} to ${formatPercent(point.strain_high)}` : 'one run'}</small></td>
         <td data-head="$/h">${point.dollars_per_hour === null ? '–' : dollarText(point.dollars_per_hour)}</td>
+        ${energy ? html`<td data-head="J per output token">${energyText(point)}</td>` : nothing}
         <td data-head="Evidence"><span class="mark ${point.evidence}">${evidenceWords[point.evidence]}</span></td>
         <td><button type="button" aria-label=${`Use ${shortLabel(point)}`} @click=${() => void use(point.id)}>Use</button></td>
       </tr>`,
     )}</tbody></table></div>`;
 }
+
+const asksEnergy = (answer: SearchAnswer): boolean => answer.least_energy !== undefined;
+const energyText = ({ j_per_output_token: joules }: SearchPoint): string =>
+  joules === null || joules === undefined ? 'not known' : formatNumber(joules);
 
 /** " (3 prefill + 5 decode)". */
 const poolsOf = ({ pools }: SearchPoint): string =>
@@ -132,6 +140,10 @@ function columnsOf({ points, frontier }: SearchAnswer): Readonly<Record<string, 
     id: column(({ id }) => id),
     gpus: column(({ gpus }) => gpus),
     dollars_per_hour: column(({ dollars_per_hour: dollars }) => dollars),
+    ...(points.some(({ j_per_output_token: joules }) => joules !== undefined) && {
+      j_per_output_token: column(({ j_per_output_token: joules }) => joules ?? null),
+      mean_w: column(({ mean_w: watts }) => watts ?? null),
+    }),
     share_of_limit: column(({ strain }) => strain),
     on_frontier: column(({ id }) => Number(on.has(id))),
   };

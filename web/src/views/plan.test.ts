@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { shareOfLimit } from '../charts/shares';
-import { axesOf, pricesOf, standardInputs } from '../state/plans';
+import { axesOf, leastOf, pricesOf, standardInputs } from '../state/plans';
 import { inputsOf, withInputs } from './plan-inputs';
 
 const at = 'https://example.org/servecast/';
@@ -29,6 +29,10 @@ describe('what an address asks of plans', () => {
     expect([axesOf(standardInputs), pricesOf(standardInputs)]).toEqual(['gpu,tp,quantization', '']);
     const asked = inputsOf(`${at}?plan=pipeline:1,experts:1,roles:1,prices:2`) ?? standardInputs;
     expect([axesOf(asked), pricesOf(asked)]).toEqual(['gpu,tp,quantization,roles,pp,dp,ep', 'on-demand']);
+    expect([standardInputs, inputsOf(`${at}?plan=energy:1`) ?? standardInputs].map(leastOf)).toEqual([
+      'cost',
+      'energy',
+    ]);
   });
 });
 

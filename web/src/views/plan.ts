@@ -221,10 +221,11 @@ export class PlanElement extends LitElement {
       ${experts > 0 ? this.#tick('experts', 'expert parallel') : nothing}
       ${this.#tick('roles', 'prefill and decode apart')}
       ${this.#tick('limits', 'limits of the engine')}
-      Prices of GPUs ${this.#prices()}</p>`;
+      Prices of GPUs ${this.#prices()}
+      ${this.#tick('energy', 'least energy instead of the lowest price')}</p>`;
   }
 
-  #tick(name: 'pipeline' | 'experts' | 'roles' | 'limits', text: string): TemplateResult {
+  #tick(name: 'pipeline' | 'experts' | 'roles' | 'limits' | 'energy', text: string): TemplateResult {
     const inputs = this.view.state.plan_inputs ?? standardInputs;
     const change = (event: Event) =>
       this.#put({ ...inputs, [name]: Number((event.target as HTMLInputElement).checked) }, name);
@@ -270,6 +271,7 @@ const askedBy: Readonly<Record<InputName, PlanQuestion | null>> = {
   experts: null,
   roles: null,
   limits: null,
+  energy: null,
   prices: 'cost',
 };
 const labels: Readonly<Record<InputName, string>> = {
@@ -285,6 +287,7 @@ const labels: Readonly<Record<InputName, string>> = {
   experts: 'Expert parallel',
   roles: 'Prefill and decode apart',
   limits: 'Limits of the engine',
+  energy: 'Least energy instead of the lowest price',
   prices: 'Prices of GPUs',
 };
 
