@@ -97,6 +97,7 @@ Words ValuesOf(const std::string& option, const std::string& word, bool& known) 
   if (option == "-o" || option == "--output") return {"text", "json", "jsonl", "csv"};
   if (option == "--color") return {"auto", "always", "never"};
   if (option == "--prices") return {"reserved-1y", "on-demand"};
+  if (option == "--least") return {"cost", "energy"};
   if (option == "--names") return {"servecast", "vidur"};
   if (option == "--to")
     return {"vllm", "docker", "kubernetes", "llm-d", "sglang", "trtllm", "bench"};

@@ -33,6 +33,7 @@ const notRun = new Map([
 /** Lines that a test shortens, as whole they take minutes: what stands there, and what is run. */
 const shortened = new Map([
   ['servecast plan search mine.json', ' --axes tp'],
+  ['servecast plan search mine.json --least energy', ' --axes tp'],
   [
     'servecast plan search mine.json --axes gpu,roles,tp,pp,quantization',
     ' --over model.quantization=none,fp8 --over hardware.preset=h100-sxm',
@@ -79,6 +80,8 @@ function prepare(folder, servecast) {
   write('prompts.csv', prompts);
   write('run.json', runResult(4, 24, 8.1));
   write('other.json', runResult(2, 23, 7.9));
+  write('run-power.csv', 'timestamp, power.draw [W]\n2026/11/25 12:00:30.123, 400.00 W\n');
+  write('other-power.csv', 'timestamp, power.draw [W]\n2026/11/25 12:20:30.123, 320.00 W\n');
   servecast(`calibrate steps.csv -o pack.json`);
   for (const name of ['traces.json', 'a100.json', 'h100.json']) {
     servecast(`step-trace ${preset} --set workload.requests=400 -o ${name}`);
