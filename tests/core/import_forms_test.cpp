@@ -451,15 +451,90 @@ TEST(ImportForms, AlternativesAndLoops_AskWhichIsMeant) {
   const Imported loop = Import(
       "for C in 4 16 64; do vllm bench serve --model Qwen/Qwen3-8B --random-input-len 9 "
       "--max-concurrency $C --num-prompts $((C*20)); done");
+  EXPECT_TRUE(
+      Says(Import("for C in 4 16; do vllm bench serve --model Qwen/Qwen3-8B --request-rate inf "
+                  "--max-concurrency $C; done"),
+           "--over workload.arrivals.concurrency=4,16"));
+  EXPECT_TRUE(
+      Says(Import("for C in 4 16; do vllm bench serve --model Qwen/Qwen3-8B --request-rate 9 "
+                  "--max-concurrency $C; done"),
+           "--over workload.arrivals.max_concurrency=4,16"));
   const Json workload = JsonOf(loop.document)["workload"];
   EXPECT_EQ(workload["arrivals"]["concurrency"], 4) << Listed(loop);
   EXPECT_EQ(workload["requests"], 80);
   ASSERT_EQ(loop.warnings.size(), 1u) << Listed(loop);
-  EXPECT_EQ(loop.warnings[0],
-            "C is 4 here, the first of 4, 16, 64 in a loop: which of these is meant?");
+  EXPECT_EQ(
+      loop.warnings[0],
+      "C is 4 here, the first of 4, 16, 64 in a loop: which of these is meant? servecast sweep "
+      "--over workload.arrivals.concurrency=4,16,64 runs all");
 }
 
 // Broken, huge and nested beyond reason: an answer within a second.
+// Facts of texts, read by hand from the texts: tests/import/forms.json. What a document leaves to
+// its presets counts as these have it.
+TEST(ImportForms, TextsWithFacts_AreAsTheirReaderHasThem) {
+  const Json facts = JsonOf(ImportFile("forms.json"));
+  EXPECT_GE(facts.size(), 17u);
+  for (const auto& [file, members] : facts.items()) {
+    SCOPED_TRACE(file);
+    const Imported imported = Import(ImportFile("forms/" + file));
+    ASSERT_FALSE(imported.document.empty()) << Listed(imported);
+    const Json document = JsonOf(imported.document), resolved = ResolvedImport(imported);
+    for (const auto& [pointer, value] : members.items()) {
+      const Json::json_pointer at(pointer);
+      const Json& of = document.contains(at) ? document : resolved;
+      ASSERT_TRUE(of.contains(at)) << pointer << "\n" << Listed(imported);
+      EXPECT_EQ(of[at], value) << pointer << "\n" << Listed(imported);
+    }
+  }
+}
+
+// The first row of a sweep is the scenario, the others are axes of servecast sweep.
+TEST(ImportForms, Sweeps_AreTheirFirstRowAndTheAxesOfAll) {
+  ExpectForm({"bench-sweep.sh",
+              "vllm bench sweep",
+              {{"/model/preset", "qwen3-8b"},
+               {"/engine/max_num_seqs", 64},
+               {"/engine/max_num_batched_tokens", 4096},
+               {"/engine/enable_prefix_caching", false},
+               {"/workload/requests", 400},
+               {"/workload/prompt_tokens", {{"distribution", "fixed"}, {"value", 1500}}},
+               {"/workload/output_tokens", {{"distribution", "fixed"}, {"value", 100}}},
+               {"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 8}}}},
+              {"max_num_seqs is 64 here, the first of 64, 256 in vllm bench sweep: servecast sweep "
+               "--over engine.max_num_seqs=64,256 runs all",
+               "--over workload.arrivals.concurrency=8,32 runs all"},
+              false});
+  const std::string base(*ScenarioPreset("llama-3.1-8b-h100-chat"));
+  const std::string command = ImportFile("forms/bench-sweep-sla.sh");
+  // Files of rows, beside the command in any order.
+  const Imported sla =
+      Import({{"tp.json", R"({"one": {"tensor_parallel_size": 2, "max_num_seqs": 32},
+                       "two": {"tensor_parallel_size": 4, "max_num_seqs": 64}})"},
+              {"run.sh", command},
+              {"configs/sla.json",
+               R"([{"p99_ttft_ms": "<=300", "median_tpot_ms": "<40", "mean_e2el_ms": "<=9"}])"}},
+             base);
+  const Json document = JsonOf(sla.document);
+  EXPECT_EQ(document["cluster"]["pools"], Json::array({Pool(1, 2)})) << Listed(sla);
+  EXPECT_EQ(document["engine"]["max_num_seqs"], 32);
+  EXPECT_EQ(document["workload"]["arrivals"]["rate_per_s"], 4);
+  EXPECT_EQ(document["slo"],
+            Json::array({{{"metric", "tpot"}, {"percentile", 50}, {"limit_ms", 40}},
+                         {{"metric", "ttft"}, {"percentile", 99}, {"limit_ms", 300}}}))
+      << document;
+  for (const char* words :
+       {"--over cluster.pools.0.tensor_parallel=2,4 runs all", "2 rows of 4 combinations",
+        "--link-vars max_num_seqs=max_concurrency: only rows where both are equal run",
+        "mean_e2el_ms <=9: is no target here", "servecast plan max-rate"}) {
+    EXPECT_TRUE(Says(sla, words)) << words << "\n" << Listed(sla);
+  }
+  EXPECT_FALSE(Says(sla, "nothing that can be imported")) << Listed(sla);
+  const Imported alone = Import(command);
+  EXPECT_TRUE(Says(alone, "--serve-params tp.json: the file is not here")) << Listed(alone);
+  EXPECT_EQ(JsonOf(alone.document)["workload"]["arrivals"]["rate_per_s"], 4);
+}
+
 TEST(ImportForms, HostileForms_HaveAnAnswerInTime) {
   const auto start = std::chrono::steady_clock::now();
   for (const char* name : {"llmisvc-pd.yaml", "stack-values.yaml", "dynamo-sglang-pd.yaml",

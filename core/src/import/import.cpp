@@ -146,9 +146,85 @@ Issue NothingIn(const ImportText& text, const Issues& problems) {
       "and Vidur, and nvidia-smi"};
 }
 
+// The path of the one option that is given a loop's variable alone: "--max-concurrency $C"; "".
+std::string LoopPath(const std::string& name, const std::vector<CommandWords>& commands) {
+  std::string path;
+  for (const CommandWords& words : commands) {
+    const bool open = SendsAtARate(words);
+    for (std::size_t i = 0; i < words.size(); ++i) {
+      const std::size_t equals = words[i].find('=');
+      const bool joined = equals != std::string::npos;
+      if (words[i].rfind("--", 0) != 0 || (!joined && i + 1 == words.size())) continue;
+      const std::string value = joined ? words[i].substr(equals + 1) : words[i + 1];
+      if (value != "$" + name && value != "${" + name + "}") continue;
+      const std::string own = SweptPath(words[i].substr(0, equals), open);
+      if (!path.empty() && !own.empty() && own != path) return "";
+      if (!own.empty()) path = own;
+    }
+  }
+  return path;
+}
+
+// Whether another text is a sweep that takes its rows from a file of this name.
+bool IsOfSweep(const ImportText& text, const std::vector<ImportText>& texts) {
+  return !text.name.empty() &&
+         std::any_of(texts.begin(), texts.end(), [&text](const ImportText& other) {
+           return Has(other.text, "bench sweep") && Has(other.text, BaseName(text.name));
+         });
+}
+
+// What scripts of Windows set: PowerShell's "$NAME = value", which a "$NAME" of a shell names too,
+// and cmd's "set NAME=value", whose "%NAME%" is put into the text.
+struct WindowsText {
+  Variables variables;
+  std::string text;  // "": as it was
+};
+WindowsText ReadWindows(std::string_view text) {
+  WindowsText read;
+  constexpr std::size_t kMostScript = 200'000, kMostNames = 100;
+  if (text.size() > kMostScript) return read;
+  std::vector<std::pair<std::string, std::string>> sets;
+  for (const std::string_view line : LinesIn(text)) {
+    std::string_view bare = Stripped(line);
+    const bool powershell = !bare.empty() && bare[0] == '$';
+    if (!powershell && LowerCase(bare.substr(0, 4)) != "set ") continue;
+    bare = Stripped(bare.substr(powershell ? 1 : 4));
+    const auto unquoted = [](std::string_view value) {
+      const bool quotes =
+          value.size() > 1 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
+      return quotes ? value.substr(1, value.size() - 2) : value;
+    };
+    if (!powershell) bare = unquoted(bare);
+    const std::size_t equals = bare.find('=');
+    if (equals == std::string_view::npos) continue;
+    const std::string name(Stripped(bare.substr(0, equals)));
+    const std::string value(unquoted(Stripped(bare.substr(equals + 1)).substr(0, 1000)));
+    const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
+      return c == '_' || IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
+    });
+    if (!plain || value.find_first_of("$(%@") != std::string::npos || sets.size() == kMostNames)
+      continue;
+    if (powershell) {
+      read.variables[name] = value;
+    } else if (Has(text, "%" + name + "%")) {
+      sets.emplace_back("%" + name + "%", value);
+    }
+  }
+  if (sets.empty()) return read;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto set = std::find_if(sets.rbegin(), sets.rend(), [&](const auto& each) {
+      return text.compare(at, each.first.size(), each.first) == 0;
+    });
+    read.text += set == sets.rend() ? std::string(1, text[at]) : set->second;
+    at += set == sets.rend() ? 1 : set->first.size();
+  }
+  return read;
+}
+
 // Of a loop the first round counts, and the others are named: which one is meant, nobody says.
-void UnrollLoops(std::string_view text, std::vector<CommandWords>& commands, Draft& draft) {
-  Variables first;
+void UnrollLoops(std::string_view text, const Variables& known, std::vector<CommandWords>& commands,
+                 Draft& draft) {
+  Variables first = known;
   for (const auto& [name, values] : LoopsIn(commands)) {
     const auto uses = [name = "$" + name, braced = "${" + name](const CommandWords& words) {
       const bool runs = std::any_of(words.begin(), words.end(), [](const std::string& word) {
@@ -161,15 +237,9 @@ void UnrollLoops(std::string_view text, std::vector<CommandWords>& commands, Dra
     if (std::none_of(commands.begin(), commands.end(), uses)) continue;
     first[name] = values[0];
     if (values.size() == 1) continue;
-    std::string list;
-    for (std::size_t i = 0; i < std::min<std::size_t>(values.size(), 12); ++i) {
-      list += (i > 0 ? ", " : "") + ShownText(values[i], 20);
-    }
-    draft.Warn(Format("{} is {} here, the first of {}{} in a loop: which of these is meant?",
-                      ShownText(name, 40), ShownText(values[0], 20), list,
-                      values.size() > 12 ? ", ..." : ""));
+    draft.Warn(FirstOf(name, values, "a loop", LoopPath(name, commands)));
   }
-  if (!first.empty()) commands = CommandsIn(text, first);
+  if (first.size() > known.size()) commands = CommandsIn(text, first);
 }
 
 // Variables that branches of a script set to different values: the last counts, as nothing is run.
@@ -219,7 +289,8 @@ bool TakeLastLine(std::string_view text, Json& json, Draft& draft) {
 }
 
 // The text in its forms. Issues: why it is neither JSON nor YAML though it looks like it.
-Issues ReadForms(std::string_view text, Json& json, ImportSource& source, Draft& draft) {
+Issues ReadForms(std::string_view text, const std::vector<ImportText>& beside, Json& json,
+                 ImportSource& source, Draft& draft) {
   const std::string_view start = Stripped(text.substr(0, 4096));
   if (!start.empty() && (start[0] == '{' || start[0] == '[')) {
     Result<Json> read = ParseJson(text);
@@ -241,8 +312,12 @@ Issues ReadForms(std::string_view text, Json& json, ImportSource& source, Draft&
     const bool section = start.size() > 1 && start[0] == '[' && start[1] >= 'A' && start[1] <= 'Z';
     if (start.substr(0, 2) != "{{" && !section) return read.issues();
   }
-  source.commands = CommandsIn(text);
-  UnrollLoops(text, source.commands, draft);
+  if (MayBeUnitFile(text)) return {};
+  const WindowsText windows = ReadWindows(text);
+  const std::string_view script = windows.text.empty() ? text : std::string_view(windows.text);
+  source.commands = CommandsIn(script, windows.variables);
+  UnrollLoops(script, windows.variables, source.commands, draft);
+  UnrollSweeps(text, beside, source.commands, draft);
   if (!MayBeManifest(text)) return {};
   Result<std::vector<Json>> documents = ParseYaml(text);
   if (!documents.ok()) return documents.issues();
@@ -276,10 +351,10 @@ Imported Import(const std::vector<ImportText>& texts, std::string_view base) {
     if (source.text.find('\0') != std::string_view::npos) {
       draft.Warn("found a byte of 0 in the text: what stands behind it is read as another command");
     }
-    const Issues problems = ReadForms(source.text, json, source, draft);
+    const Issues problems = ReadForms(source.text, texts, json, source, draft);
     for (const ImportReader read : ImportReaders()) read(source, draft);
     if (draft.kinds() > before && !source.commands.empty()) AskOfBranches(source.text, draft);
-    if (draft.kinds() == before) {
+    if (draft.kinds() == before && !IsOfSweep(text, texts)) {
       Issues refused = draft.TakeRefusals();
       if (refused.empty()) refused.push_back(NothingIn(text, problems));
       for (Issue& issue : refused) {

@@ -62,11 +62,27 @@ bool ReadTrtllmLaunch(const CommandWords& words, ServerContext context, Draft& d
 // What KEDA's ScaledObject, or values of a chart in its form, says of the replicas.
 void TakeScaledObject(const nlohmann::json& spec, Draft& draft);
 
+// Puts the server and the benchmark of the first row in place of each "vllm bench sweep serve", and
+// says what the other rows vary. Files of rows are `beside`, or written by `text` itself.
+void UnrollSweeps(std::string_view text, const std::vector<ImportText>& beside,
+                  std::vector<CommandWords>& commands, Draft& draft);
+// Whether a benchmark's command says a rate below infinity.
+bool SendsAtARate(const CommandWords& words);
+// The path for servecast sweep --over of an option of vllm serve or vllm bench serve; "": none.
+// `open`: the benchmark sends at a rate.
+std::string SweptPath(std::string_view option, bool open);
+// "USERS is 1 here, the first of 1, 4 in a loop: which of these is meant?", and how all run.
+std::string FirstOf(std::string_view name, const CommandWords& values, std::string_view in,
+                    const std::string& path);
+
 // Whether a manifest is of a kind that has a reader of its own, by its "kind".
 bool IsOtherManifest(const nlohmann::json& document);
 
 // Whether a text looks like the file of `vllm serve --config`: options of vLLM by their names.
 bool MayBeVllmConfig(std::string_view text);
+
+// Whether a text looks like a unit of systemd, a quadlet or a Dockerfile: no script of commands.
+bool MayBeUnitFile(std::string_view text);
 
 // Whether a text looks like the YAML of TensorRT-LLM's LLM API, and not like a script with one.
 bool MayBeTrtllmYaml(std::string_view text);

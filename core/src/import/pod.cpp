@@ -165,8 +165,10 @@ bool ReadProgram(const Json& container, const PodContext& context, Draft& draft)
   server.gpus = GpusAskedFor(container) * context.nodes;
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
     if (words[i].size() < 2 || words[i][0] != '-' || words[i].back() != 'c') continue;
-    const std::vector<CommandWords> commands = CommandsIn(words[i + 1], environment);
-    for (auto& [name, value] : AssignedIn(words[i + 1])) environment[name] = value;
+    const bool dashes = words[i + 1] == "--" && i + 2 < words.size();
+    const std::string& script = words[i + (dashes ? 2 : 1)];
+    const std::vector<CommandWords> commands = CommandsIn(script, environment);
+    for (auto& [name, value] : AssignedIn(script)) environment[name] = value;
     if (ReadLaunches(commands, server, draft, ReadWords)) return true;
   }
   if (ReadWords(words, server, draft)) return true;

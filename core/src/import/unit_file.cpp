@@ -34,9 +34,11 @@ std::vector<std::string> WholeLines(std::string_view text) {
   return whole;
 }
 
+bool IsList(std::string_view text) { return !text.empty() && text[0] == '['; }
+
 // ["vllm", "serve"] as it is; anything else as a shell cuts it.
 UnitJson WordsOfLine(std::string_view text) {
-  if (!text.empty() && text[0] == '[') {
+  if (IsList(text)) {
     Result<UnitJson> list = ParseJson(text);
     if (list.ok()) return std::move(list.value());
   }
@@ -49,18 +51,29 @@ void AddVariables(std::string_view text, UnitJson& container) {
   }
 }
 
+// What Docker runs: a list as it is, anything else by a shell, which knows ENV.
+UnitJson WordsOfDocker(std::string_view text) {
+  if (IsList(text)) return WordsOfLine(text);
+  return UnitJson::array({"/bin/sh", "-c", std::string(text)});
+}
+
 // FROM, ENV, ENTRYPOINT and CMD; of several stages the last counts.
 UnitJson ContainerOfDockerfile(std::string_view text) {
   UnitJson container = UnitJson::object();
+  bool shell = false;
   for (const std::string& line : WholeLines(text)) {
     const std::size_t blank = std::min(line.find_first_of(" \t"), line.size());
     const std::string word = line.substr(0, blank);
     const std::string rest(Stripped(std::string_view(line).substr(blank)));
     if (word == "FROM") container = {{"image", rest.substr(0, rest.find(' '))}};
-    if (word == "ENTRYPOINT") container["command"] = WordsOfLine(rest);
-    if (word == "CMD") container["args"] = WordsOfLine(rest);
+    if (word == "ENTRYPOINT") container["command"] = WordsOfDocker(rest);
+    if (word == "CMD") container["args"] = WordsOfDocker(rest), shell = !IsList(rest);
     if (word == "ENV") AddVariables(rest, container);
   }
+  // "ENTRYPOINT []" leaves that of the image out.
+  const bool none = container.contains("command") ? container["command"].empty() : shell;
+  if (none && container.contains("args")) container["command"] = std::move(container["args"]);
+  if (none) container.erase("args");
   return container;
 }
 
@@ -96,6 +109,17 @@ void ReadService(const std::vector<std::string>& lines, Draft& draft) {
 }
 
 }  // namespace
+
+bool MayBeUnitFile(std::string_view text) {
+  for (const std::string_view line : LinesIn(text.substr(0, 20'000))) {
+    const std::string_view bare = Stripped(line);
+    if (bare.empty() || bare[0] == '#') continue;
+    if (bare == "[Container]" || bare == "[Service]") return true;
+    if (bare.substr(0, 5) == "FROM " || bare.substr(0, 4) == "ARG ") return true;
+    if (bare[0] != '[' && bare.find('=') == std::string_view::npos) return false;
+  }
+  return false;
+}
 
 void ReadUnitFile(const ImportSource& source, Draft& draft) {
   if (source.json != nullptr || draft.servers() > 0) return;

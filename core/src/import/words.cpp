@@ -344,10 +344,11 @@ class Cutter {
     CommandWords words = std::exchange(words_, {});
     if (!words.empty() && (words[0] == "$" || words[0] == ">")) words.erase(words.begin());
     for (std::size_t i = 0; i + 1 < words.size() && nested_ < kMostNested; ++i) {
+      const std::size_t at = i + (words[i + 1] == "--" && i + 2 < words.size() ? 2 : 1);
       const bool script = !words[i].empty() && words[i][0] == '-' && words[i].back() == 'c' &&
-                          words[i + 1].find(' ') != std::string::npos;
+                          words[at].find(' ') != std::string::npos;
       if (!script) continue;
-      Cutter inner(words[i + 1], nested_ + 1, variables_);
+      Cutter inner(words[at], nested_ + 1, variables_);
       for (CommandWords& each : inner.Cut()) commands_.push_back(std::move(each));
       for (auto& [name, value] : inner.assigned_) assigned_[name] = std::move(value);
     }
