@@ -47,7 +47,10 @@ async function run(words, input) {
 function judge({ status, stdout, stderr }) {
   if (status === 2) return '';
   if (status !== 0) return `the command ended with ${status}: ${stderr.slice(0, 500)}`;
-  const failed = (JSON.parse(stdout).sanity ?? []).filter(({ ok }) => !ok);
+  const report = JSON.parse(stdout);
+  const sanity = report.sanity ?? report.first_run?.sanity;
+  if (!sanity) return 'no check of sanity was made';
+  const failed = sanity.filter(({ ok }) => !ok);
   return failed.map(({ name, simulated, bound }) => `${name}: ${simulated} beside ${bound}`).join('; ');
 }
 

@@ -91,5 +91,24 @@ TEST(SanityProperty, RandomScenarios_KeepEveryLaw) {
   EXPECT_GT(laws, static_cast<std::int64_t>(cases) * 3 / 4);
 }
 
+// Stated step times that no card keeps were called a defect of Servecast.
+TEST(SanityProperty, StatedStepTimes_AreNotHeldAgainstTheDataSheet) {
+  for (const char* latency :
+       {R"({"backend":"blackbox","alpha":[0,0,0],"beta":[10,0.1,0.1]})",
+        R"({"backend":"roofline","mfu_prefill":1,"mfu_decode":1})", R"({"backend":"analytic"})"}) {
+    const Report report = RunToEnd(
+        Changed({fmt::format("latency={}", latency), "workload.requests=50",
+                 R"(model={"num_hidden_layers":27,"hidden_size":5632,"num_attention_heads":938,)"
+                 R"("num_key_value_heads":8,"head_dim":64,"intermediate_size":4864,)"
+                 R"("vocab_size":149000,"max_position_embeddings":2048})"}));
+    bool against_sheet = false;
+    for (const SanityCheck& check : report.sanity) {
+      EXPECT_TRUE(check.ok) << check.name << " " << latency;
+      against_sheet |= check.name == "roofline";
+    }
+    EXPECT_EQ(against_sheet, report.latency_model.backend == "analytic") << latency;
+  }
+}
+
 }  // namespace
 }  // namespace servecast::testing::sanity_test

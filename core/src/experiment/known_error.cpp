@@ -2,11 +2,11 @@
 #include "experiment/known_error.h"
 
 #include <cmath>
-#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "cost/calibrated.h"
+#include "cost/own_models.h"
 #include "serving/policy.h"
 
 namespace servecast {
@@ -53,9 +53,8 @@ std::optional<StepError> CalibratedError(const Scenario& pool, SetupFeatures& fe
 std::optional<KnownError> KnownErrorOf(const Scenario& scenario) {
   Scenario first = scenario;
   if (first.cluster.pools.size() == 1) first.UsePool(0);
-  const std::string_view backend = ChosenLatencyModel(first).name;
-  const bool known = backend == "analytic" || backend == "operators";
-  if (!known || IsBlis(scenario.engine.compat)) return std::nullopt;
+  if (!IsOwnModel(ChosenLatencyModel(first).name) || IsBlis(scenario.engine.compat))
+    return std::nullopt;
   KnownError of;
   of.features = FeaturesOf(first);
   if (IsUnmeasured(scenario)) of.features.engine = "";

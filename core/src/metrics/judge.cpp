@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "cost/layers/layer_kind.h"
 #include "cost/nodes.h"
+#include "cost/own_models.h"
 #include "metrics/summarize.h"
 #include "metrics/words.h"
 
@@ -259,9 +260,8 @@ std::string Notes(const Scenario& scenario, const Report& r) {
         HasLayerKinds(scenario.model) ? "by vLLM's own groups of layers, from a memory that is"
                                       : "typically within 1 to 5 % of what vLLM logs"));
   }
-  const std::string& backend = r.latency_model.backend;
   for (const std::string& warning : r.latency_model.evidence.warnings) add(warning);
-  const std::string nodes = NodesNote(scenario, backend == "analytic" || backend == "operators");
+  const std::string nodes = NodesNote(scenario, IsOwnModel(r.latency_model.backend));
   if (!nodes.empty()) add(nodes);
   return notes;
 }

@@ -1,8 +1,9 @@
 // Laws and bounds that hold for every serving system, beside what a run found. A false one is a
-// fault of the engine, or of a latency model that bills less than physics allows.
+// fault of the engine, or of a latency model of ours that bills less than physics allows.
 #include <algorithm>
 #include <cmath>
 
+#include "cost/own_models.h"
 #include "metrics/summarize.h"
 
 namespace servecast {
@@ -44,7 +45,7 @@ std::vector<SanityCheck> SanityOf(const Report& r) {
                       r.mean_in_system, law,
                       std::fabs(r.mean_in_system - law) <= kOfLaw * std::max(law, 1e-3)});
   }
-  if (r.mfu && r.bandwidth_use) {
+  if (r.mfu && r.bandwidth_use && IsOwnModel(r.latency_model.backend)) {
     const Roofline pool = NearestRoofline(r);
     checks.push_back({"roofline", "share of the time",
                       "Steps take at least what their arithmetic and memory traffic take at the "

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cost/own_models.h"
 #include "metrics/power.h"
 #include "metrics/words.h"
 #include "plan/before_runs.h"
@@ -294,12 +295,11 @@ struct DesignPlan::State {
   // Nothing but who may run reads how many seats there are.
   bool SeatsAreOnlyACap() const {
     const EngineSpec& e = scenario.engine;
-    const std::string_view model = ChosenLatencyModel(scenario).name;
     const std::string& router = scenario.cluster.router;
     return scenario.cluster.pools.size() == 1 && !scenario.cluster.pool().engine &&
            FindScheduler(scenario.scheduler.policy).as_vllm && e.compat == Compat::kNone &&
            !e.speculative.On() && !e.kv_offload.On() && !MayReuse(scenario.workload) &&
-           (model == "analytic" || model == "operators") &&
+           IsOwnModel(ChosenLatencyModel(scenario).name) &&
            (router == "round_robin" || router == "random" || router == "least_outstanding");
   }
 
