@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "base/printable.h"
 #include "base/text.h"
@@ -116,15 +117,17 @@ struct Swept {
 
 std::vector<Swept> SweptIn(const std::vector<SweepJson>& rows) {
   std::vector<Swept> swept;
+  std::map<std::string, std::size_t> place;
+  std::set<std::pair<std::size_t, std::string>> seen;
   for (const SweepJson& row : rows) {
     for (const auto& [name, value] : row.items()) {
       if (name == "_benchmark_name") continue;
-      const auto same = [n = &name](const Swept& each) { return each.name == *n; };
-      auto at = std::find_if(swept.begin(), swept.end(), same);
-      if (at == swept.end()) at = swept.insert(swept.end(), Swept{name, {}});
-      const std::string text = value.is_structured() ? value.dump() : TextOf(value);
-      if (std::find(at->values.begin(), at->values.end(), text) == at->values.end())
-        at->values.push_back(text);
+      const auto [at, is_new] = place.try_emplace(name, swept.size());
+      if (is_new) swept.push_back({name, {}});
+      std::string text = value.is_structured() ? value.dump() : TextOf(value);
+      if (seen.emplace(at->second, text).second) {
+        swept[at->second].values.push_back(std::move(text));
+      }
     }
   }
   return swept;
