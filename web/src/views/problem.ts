@@ -3,7 +3,9 @@
 import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { formatGib as gib } from '../lib/format';
+import { addStyles } from '../lib/part';
 import { getAt, type Document } from '../state/document';
+import styles from '../styles/problem.css?inline';
 import type { ViewContext } from './context';
 import { renderIssues, type ProblemKind } from './verdict';
 
@@ -68,4 +70,5 @@ function poolNames(view: ViewContext): readonly string[] {
   return Array.isArray(pools) ? pools.map((pool) => String(getAt(pool as Document, '/name') ?? '')) : [];
 }
 
+addStyles(styles);
 customElements.define('sc-problem', ProblemElement);
