@@ -14,7 +14,7 @@ import {
 import type { Document } from './document';
 import type { FormSource } from './fields';
 import type { Plans } from './plans';
-import { Store } from './store';
+import { Store, type Shown } from './store';
 import { firstRun } from '../lib/first-run';
 
 function field(path: string, choices: readonly string[], more: Partial<Field> = {}): Field {
@@ -168,6 +168,19 @@ describe('comparing', () => {
     await Promise.resolve();
     expect(store.state.compared).toBeNull();
     expect(asked).toHaveLength(3);
+  });
+
+  it('gives the row of what is shown its bands while others are still looked for', async () => {
+    const engine = new RecordingEngine();
+    const store = new Store();
+    const outcome = done({ completed: 1 });
+    store.update({ shown: { outcome, document, completeness: 'final' } as unknown as Shown });
+    const banded = { completed: 2 } as unknown as Report;
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans, () => Promise.resolve(banded));
+    comparison.by('/engine/compat', source);
+    expect(store.state.compared!.variants[0]?.report).toBe(outcome.report);
+    await expect.poll(() => store.state.compared!.variants[0]?.report).toBe(banded);
+    expect(store.state.compared!.variants[1]?.report).toBeNull();
   });
 
   it('forgets answers to an older question', () => {

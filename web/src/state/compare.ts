@@ -359,6 +359,7 @@ export class Comparison {
       beside: same ? { ...beside, ...other, outcome: beside.outcome } : other,
     });
     if (this.#store.state.run.kind !== 'idle') return;
+    this.#bandCurrent(turn, variants);
     this.#runNext(turn);
     if (fewest) void this.#seek(turn);
   }
@@ -445,6 +446,15 @@ export class Comparison {
       refused: (issues, unfit) => settle((adapts && withEnoughGpus(next.document, unfit)) || { issues }),
       finished: ({ report }) => settle({ report }),
     });
+  }
+
+  /** The row of what is shown says what the page says, whatever the others wait for. */
+  #bandCurrent(turn: number, variants: readonly Variant[]): void {
+    const index = variants.findIndex(({ isCurrent }) => isCurrent);
+    const current = variants[index];
+    if (!current?.report || current.isBanded) return;
+    const put = (banded: Report | null) => this.#put(turn, index, { report: banded ?? current.report, isBanded: true });
+    void this.#bandOf(current.document).then(put);
   }
 
   /** Once every row has its answer, how far each forecast may be off, a row at a time. */
