@@ -54,8 +54,6 @@ Demand DemandOf(const Scenario& s, const RequestTable& requests) {
     last = std::max(last, requests.arrival[i]);
   }
   if (last == 0 || s.workload.arrivals.process == ArrivalProcess::kClosedLoop) return demand;
-  if (!requests.due.empty())
-    last = requests.due.back();  // as asked for, whatever clients hold back
   // Of one replica of equals.
   demand.requests_per_s =
       rows / (static_cast<double>(last) * 1e-9) / static_cast<double>(s.cluster.pool().replicas);
@@ -99,6 +97,12 @@ Result<Estimate> EstimateOf(const Scenario& asked, const Trace& trace) {
     return Issue{
         "/engine/speculative/method",
         "found drafts, allowed \"none\" for an estimate: its closed form is one token a step"};
+  }
+  if (CapsClients(scenario.workload.arrivals)) {
+    return Issue{"/workload/arrivals/max_concurrency",
+                 fmt::format("found {}, allowed none for an estimate: in its closed form requests "
+                             "come however many there are",
+                             *scenario.workload.arrivals.max_concurrency)};
   }
   const Result<ModelCost> cost = ComputeModelCost(scenario);
   if (!cost.ok()) return Issues(cost.issues());

@@ -670,6 +670,7 @@ test('Estimate_StandsBesideTheSimulation', () => {
   assert.ok(delivery > 1 && delivery < 5, `${delivery}`);
   for (const [setting, path] of [
     ['engine.max_loras=2', '/engine/max_loras'],
+    ['workload.arrivals.max_concurrency=4', '/workload/arrivals/max_concurrency'],
     ['engine.speculative={"method": "ngram_gpu"}', '/engine/speculative/method'],
   ]) {
     const refused = servecast('estimate', chat, '--set', setting);
