@@ -40,6 +40,12 @@ View TargetNamed(View report, const std::string& name) {
   return View();
 }
 
+// Of several runs the first one's.
+View PowerOf(View report) {
+  const View first = report["first_run"];
+  return first.Is() ? first["power"] : report["power"];
+}
+
 std::vector<FigureRow> FigureRows(View base) {
   std::vector<FigureRow> rows;
   const std::vector<View> targets = base["slo"].Elements();
@@ -64,6 +70,11 @@ std::vector<FigureRow> FigureRows(View base) {
   }
   rows.push_back({"requests/s", [](View r) { return r["requests_per_s"]; }, FigureText});
   rows.push_back({"output tokens/s", [](View r) { return r["output_tokens_per_s"]; }, FigureText});
+  if (PowerOf(base).Is()) {
+    rows.push_back({"W a GPU", [](View r) { return PowerOf(r)["mean_w"]; }, FigureText});
+    rows.push_back(
+        {"J an output token", [](View r) { return PowerOf(r)["j_per_output_token"]; }, FigureText});
+  }
   rows.push_back({"$ per 1M output tokens",
                   [](View r) { return r["cost_per_million_output_tokens"]; }, DollarText});
   return rows;

@@ -49,6 +49,12 @@ export const figures: readonly Figure[] = [
   { head: 'Preempted', of: (report) => firstRun(report).preemptions, format: formatCount },
   { head: 'GPUs', of: (report) => report.gpus, format: formatCount },
   { head: costHead, of: costOfServed, format: dollars },
+  { head: 'W a GPU', of: (report) => firstRun(report).power?.mean_w ?? null, format: (value) => formatNumber(value) },
+  {
+    head: 'J per output token',
+    of: (report) => firstRun(report).power?.j_per_output_token ?? null,
+    format: (value) => formatNumber(value),
+  },
 ];
 
 /** What a table of many rows has room for. */

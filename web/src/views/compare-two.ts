@@ -66,6 +66,7 @@ function sideBySide(view: ViewContext, beside: Beside, own: Report | null): Temp
           <tr><th scope="row">Closest target</th>${[other, own].map((report) => html`<td>${targetInWords(report)}</td>`)}<td></td></tr>
           ${figures.map(({ head, of, format }) => {
             const [a, b] = [of(other), of(own)];
+            if (a === null && b === null) return nothing;
             const change = a === null || b === null || a === 0 ? '' : changeText(b / a - 1);
             return html`<tr><th scope="row">${head}</th><td>${format(a)}</td><td>${format(b)}</td><td>${change}</td></tr>`;
           })}
