@@ -32,8 +32,9 @@ struct FigureRow {
   bool changes = true;  // shown beside the value
 };
 
-// Nothing of a run that has no such target.
-View TargetNamed(View report, const std::string& name) {
+// The one in the same place, or else the first of that name; nothing of a run that has none.
+View TargetLike(View report, std::size_t place, const std::string& name) {
+  if (TargetName(report["slo"].At(place)) == name) return report["slo"].At(place);
   for (const View target : report["slo"].Elements()) {
     if (TargetName(target) == name) return target;
   }
@@ -52,7 +53,7 @@ std::vector<FigureRow> FigureRows(View base) {
   for (std::size_t i = 0; i < targets.size(); ++i) {
     const bool share = targets[i]["limit_share"].Is();
     const char* const sign = share ? " >= " : " <= ";
-    const auto same = [name = TargetName(targets[i])](View r) { return TargetNamed(r, name); };
+    const auto same = [i, name = TargetName(targets[i])](View r) { return TargetLike(r, i, name); };
     rows.push_back({TargetName(targets[i]) + sign + TargetLimit(targets[i]),
                     [same, share](View r) { return same(r)[share ? "share" : "value_ms"]; },
                     share ? ShareText : Milliseconds});

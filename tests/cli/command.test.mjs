@@ -176,26 +176,39 @@ test('Compare_ASettingThatIsTheDefault_ChangesNothing', () => {
   assert.ok(stdout.includes(`as given:  ${run.verdict.sentence}`));
 });
 
-// Where sampling alone would say "meets".
-const nearlyFull = ['--set', 'workload.arrivals.rate_per_s=46'];
-
 test('CompareSweepAndAdvise_GiveTheVerdictOfRun_WithItsBands', () => {
-  const run = JSON.parse(servecast('run', chat, ...nearlyFull).stdout);
-  assert.equal(run.verdict.state, 'near');
   const of = ({ verdict, slo }) => ({ verdict, slo });
-  const compared = JSON.parse(servecast('compare', chat, '--with', nearlyFull[1], '-o', 'json').stdout);
-  assert.deepEqual(of(compared.runs[1].report), of(run));
-  const swept = JSON.parse(servecast('sweep', chat, '--over', nearlyFull[1]).stdout);
-  assert.deepEqual(of(swept.report), of(run));
-  const { base, changes } = JSON.parse(servecast('advise', chat, ...nearlyFull).stdout);
-  assert.equal(base.probability, run.verdict.probability);
-  assert.equal(base.meets, false);
-  assert.deepEqual(
-    base.slo.map(({ band }) => band.low),
-    run.slo.map(({ band }) => band.low),
-  );
-  for (const { probability, meets } of changes) assert.equal(meets, probability >= 0.9);
-  assert.ok(changes[0].meets);
+  // 46: sampling alone would say "meets". 52: a fifth of the runs would say "misses".
+  for (const rate of ['workload.arrivals.rate_per_s=46', 'workload.arrivals.rate_per_s=52']) {
+    const run = JSON.parse(servecast('run', chat, '--set', rate).stdout);
+    assert.equal(run.verdict.state, 'near');
+    const compared = JSON.parse(servecast('compare', chat, '--with', rate, '-o', 'json').stdout);
+    assert.deepEqual(of(compared.runs[1].report), of(run));
+    const swept = JSON.parse(servecast('sweep', chat, '--over', rate).stdout);
+    assert.deepEqual(of(swept.report), of(run));
+    const { base, changes } = JSON.parse(servecast('advise', chat, '--set', rate).stdout);
+    assert.equal(base.probability, run.verdict.probability);
+    assert.equal(base.meets, false);
+    assert.deepEqual(
+      base.slo.map(({ band }) => band.low),
+      run.slo.map(({ band }) => band.low),
+    );
+    for (const { probability, meets } of changes) assert.equal(meets, probability >= 0.9);
+    assert.ok(changes[0].meets);
+  }
+});
+
+test('Compare_TargetsOfOneName_AreEachTheirOwn', () => {
+  const slo = [
+    { metric: 'attainment', percentile: 99, ttft_ms: 150, tpot_ms: 18 },
+    { metric: 'attainment', percentile: 90, ttft_ms: 60, tpot_ms: 13 },
+  ];
+  const set = ['--set', `slo=${JSON.stringify(slo)}`, '--with', 'seed=2', '--once'];
+  const { runs } = JSON.parse(servecast('compare', chat, ...set, '-o', 'json').stdout);
+  const { stdout } = servecast('compare', chat, ...set, '-o', 'text');
+  const shown = [...stdout.matchAll(/attainment >= \d+ % +([\d.]+) %/g)].map(([, share]) => Number(share));
+  assert.equal(shown.length, 2);
+  for (const [at, { share }] of runs[0].report.slo.entries()) assert.ok(Math.abs(shown[at] - 100 * share) < 0.1, stdout);
 });
 
 test('CompareAndSweep_OfSampling_AreWithoutBands', () => {

@@ -20,7 +20,7 @@
 namespace servecast {
 namespace {
 
-constexpr std::int64_t kWorkOfAChange = 600'000;
+constexpr std::int64_t kWorkOfAChange = 600'000;  // the scenario as it is has that of a run
 
 // What a run says of a change, and its bands; a report is a hundred times as much.
 struct Answer {
@@ -198,7 +198,7 @@ struct Advice::State {
     trying.cost_per_hour = CostPerHour(scenario.value());
     tried = scenario.value();
     ExperimentOptions options;
-    options.most_work = kWorkOfAChange;
+    if (base) options.most_work = kWorkOfAChange;
     options.names_limit = false;
     Result<Experiment> made = Experiment::Create(std::move(scenario.value()), trace, options);
     if (!made.ok()) return Refuse(made.issues());
@@ -259,11 +259,16 @@ struct Advice::State {
     if (std::optional<Change> enough = EnoughReplicas(scenario, *base->answer)) {
       changes.push_back(std::move(*enough));
     }
+    if (!changes.empty()) changes.insert(changes.begin(), Change{"as it is", {}});
     return finished = changes.empty();
   }
 
   bool Take() {
-    if (trying.answer) trying.effect = EffectOf(*base->answer, *trying.answer);
+    if (!as_short) {
+      as_short = std::move(trying.answer);
+      return finished = ++next == changes.size();
+    }
+    if (trying.answer) trying.effect = EffectOf(*as_short, *trying.answer);
     outcomes.insert(std::upper_bound(outcomes.begin(), outcomes.end(), trying, Before),
                     std::move(trying));
     return finished = ++next == changes.size();
@@ -277,6 +282,7 @@ struct Advice::State {
   std::optional<ErrorBand> band;
   Outcome trying;
   std::optional<Outcome> base;
+  std::optional<Answer> as_short;  // the same in runs as short as those of changes, for effects
   std::vector<Change> changes;
   std::size_t next = 0;
   std::vector<Outcome> outcomes;  // ranked
