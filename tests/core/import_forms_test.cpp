@@ -466,7 +466,7 @@ TEST(ImportForms, AlternativesAndLoops_AskWhichIsMeant) {
   EXPECT_EQ(
       loop.warnings[0],
       "C is 4 here, the first of 4, 16, 64 in a loop: which of these is meant? servecast sweep "
-      "--over workload.arrivals.concurrency=4,16,64 runs all");
+      "FILE --over workload.arrivals.concurrency=4,16,64 runs these");
 }
 
 // Broken, huge and nested beyond reason: an answer within a second.
@@ -502,8 +502,8 @@ TEST(ImportForms, Sweeps_AreTheirFirstRowAndTheAxesOfAll) {
                {"/workload/output_tokens", {{"distribution", "fixed"}, {"value", 100}}},
                {"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 8}}}},
               {"max_num_seqs is 64 here, the first of 64, 256 in vllm bench sweep: servecast sweep "
-               "--over engine.max_num_seqs=64,256 runs all",
-               "--over workload.arrivals.concurrency=8,32 runs all"},
+               "FILE --over engine.max_num_seqs=64,256 runs these",
+               "--over workload.arrivals.concurrency=8,32 runs these"},
               false});
   const std::string base(*ScenarioPreset("llama-3.1-8b-h100-chat"));
   const std::string command = ImportFile("forms/bench-sweep-sla.sh");
@@ -524,15 +524,39 @@ TEST(ImportForms, Sweeps_AreTheirFirstRowAndTheAxesOfAll) {
                          {{"metric", "ttft"}, {"percentile", 99}, {"limit_ms", 300}}}))
       << document;
   for (const char* words :
-       {"--over cluster.pools.0.tensor_parallel=2,4 runs all", "2 rows of 4 combinations",
+       {"--over cluster.pools.0.tensor_parallel=2,4 runs these", "2 rows of 4 combinations",
         "--link-vars max_num_seqs=max_concurrency: only rows where both are equal run",
-        "mean_e2el_ms <=9: is no target here", "servecast plan max-rate"}) {
+        "mean_e2el_ms <=9: not a target here", "servecast plan max-rate"}) {
     EXPECT_TRUE(Says(sla, words)) << words << "\n" << Listed(sla);
   }
   EXPECT_FALSE(Says(sla, "nothing that can be imported")) << Listed(sla);
   const Imported alone = Import(command);
   EXPECT_TRUE(Says(alone, "--serve-params tp.json: the file is not here")) << Listed(alone);
   EXPECT_EQ(JsonOf(alone.document)["workload"]["arrivals"]["rate_per_s"], 4);
+}
+
+TEST(ImportForms, SweepsThatCannotBeTyped_AskWhichIsMeant) {
+  const auto sweep = [](const std::string& serve, const std::string& params) {
+    return Import("vllm bench sweep serve --serve-cmd '" + serve +
+                  "' --bench-cmd 'vllm bench serve --model Qwen/Qwen3-8B --num-prompts 10' "
+                  "--bench-params '" +
+                  params + "'");
+  };
+  const Imported rates =
+      sweep("vllm serve Qwen/Qwen3-8B", R"([{"request_rate": "inf"}, {"request_rate": 4}])");
+  EXPECT_TRUE(Says(rates, "which of these is meant?")) << Listed(rates);
+  EXPECT_FALSE(Says(rates, "--over")) << Listed(rates);
+  const Imported inner = sweep(R"(bash -lc "vllm serve Qwen/Qwen3-8B --max-num-seqs 16")",
+                               R"([{"max_concurrency": 2}])");
+  EXPECT_EQ(JsonOf(inner.document)["engine"]["max_num_seqs"], 16) << Listed(inner);
+  const Imported broken = sweep("vllm serve Qwen/Qwen3-8B", "[");
+  EXPECT_TRUE(Says(broken, "no list of objects")) << Listed(broken);
+  // A container's first line alone is no Dockerfile.
+  const Imported docker = Import(
+      "FROM the docs:\n\ndocker run --gpus all vllm/vllm-openai --model Qwen/Qwen3-8B "
+      "--tensor-parallel-size 2\n");
+  EXPECT_EQ(JsonOf(docker.document)["cluster"]["pools"], Json::array({Pool(1, 2)}))
+      << Listed(docker);
 }
 
 TEST(ImportForms, HostileForms_HaveAnAnswerInTime) {

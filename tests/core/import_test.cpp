@@ -564,7 +564,7 @@ TEST(Import, TrafficThatIsNotAsItsTextHasIt_IsAWarning) {
           {{"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 1}}},
            {"/workload/requests", 10}},
           {"warning USERS is 1 here, the first of 1, 4, 16 in a loop: which of these is meant? "
-           "servecast sweep --over workload.arrivals.concurrency=1,4,16 runs all"}});
+           "servecast sweep FILE --over workload.arrivals.concurrency=1,4,16 runs these"}});
   const Imported capped =
       Import("vllm bench serve --request-rate 5 --max-concurrency 10 --random-input-len 100");
   EXPECT_EQ(JsonOf(capped.document)["workload"]["arrivals"]["max_concurrency"], 10)

@@ -148,7 +148,7 @@ class PowerProblem {
 void WarnOfRow(const MeasuredPower& power, const PowerUse& use,
                std::vector<std::string>& warnings) {
   if (power.gpus > 0 && power.gpus != use.gpus) {
-    warnings.push_back(Format("{} has {} GPUs, the run {}: the mean is taken for that of the run's",
+    warnings.push_back(Format("{} has {} GPUs, the run {}: its mean counts for those of the run",
                               power.label, power.gpus, use.gpus));
   }
   if (power.seconds > kLonger * use.seconds) {
@@ -163,9 +163,10 @@ Issues RefusalsOf(const Scenario& server, const std::vector<MeasuredPower>& meas
   Issues issues;
   for (const MeasuredPower& power : measured) {
     if (power.run != nullptr) continue;
-    issues.push_back({power.label,
-                      "found power of no run, allowed behind the file of the one run that it was "
-                      "measured beside"});
+    issues.push_back(
+        {power.label,
+         "found power without a run, allowed: right behind the file of the one run that "
+         "it was measured beside"});
   }
   if (server.hardware.power_cap_w <= 0) {
     issues.push_back({"/hardware/power_cap_w",
@@ -225,11 +226,12 @@ Result<PowerFit> FitPower(const Scenario& server, const std::vector<MeasuredPowe
     uses.push_back(use.value());
   }
   const PowerProblem problem(server.hardware, measured, uses);
-  if (problem.rows() == 0) {
-    return Issue{measured[0].label,
-                 "found no power to fit, allowed that of a run, below 95 % of the card's cap"};
+  if (problem.rows() > 0) {
+    FitConstants(server, problem, fit);
+  } else {
+    fit.warnings.push_back(
+        "no power to fit: all of it is held out, or above 95 % of the card's cap");
   }
-  FitConstants(server, problem, fit);
   Scenario fitted = server;
   WritePower(fit, fitted);
   for (std::size_t i = 0; i < measured.size(); ++i) {

@@ -36,7 +36,7 @@ bool HasUnit(std::string_view cell) {
 std::optional<double> WattsIn(std::string_view cell) {
   if (HasUnit(cell)) cell.remove_suffix(2);
   const std::optional<double> watts = NumberOf(Stripped(cell));
-  return watts && *watts >= 0 && *watts <= kMostWatts ? watts : std::nullopt;
+  return watts && *watts > 0 && *watts <= kMostWatts ? watts : std::nullopt;
 }
 
 // Of "2026/11/25 12:00:30.123", in no time zone.

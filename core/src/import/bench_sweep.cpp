@@ -71,18 +71,23 @@ std::vector<SweepJson> RowsOf(const GivenOptions& given, const char* option, std
   const std::string value = given.Text(option);
   if (value.empty()) return {};
   const bool here = value[0] == '[' || value[0] == '{';
-  const Result<SweepJson> json = ParseJson(here ? value : FileIn(value, text, beside));
+  const std::string_view file = here ? value : FileIn(value, text, beside);
+  const Result<SweepJson> json = ParseJson(file);
   std::vector<SweepJson> rows;
   if (json.ok()) {
     for (const SweepJson& row : json.value()) {
       if (row.is_object() && rows.size() < 10'000) rows.push_back(row);
     }
   }
-  if (rows.empty()) {
+  if (!rows.empty()) return rows;
+  if (file.empty()) {
     draft.Warn(Format(
         "--{} {}: the file is not here, and what is swept is not known: import it beside the "
         "command",
         option, ShownText(value, 40)));
+  } else {
+    draft.Warn(Format("--{} {}: no list of objects, so what is swept is not known{}", option,
+                      ShownText(value, 40), json.ok() ? "" : ": " + json.issues()[0].message));
   }
   return rows;
 }
@@ -149,10 +154,11 @@ void TakeSla(const SweepJson& row, Draft& draft) {
                          : name.find("itl") != std::string::npos  ? "itl"
                          : name.find("e2el") != std::string::npos ? "e2e"
                                                                   : nullptr;
-    if (limit.rfind('<', 0) != 0 || !ms || percentile <= 0 || metric == nullptr) {
+    const bool fits = ms && *ms > 0 && percentile > 0 && percentile <= 100;
+    if (limit.rfind('<', 0) != 0 || !fits || metric == nullptr) {
       draft.Warn(
-          Format("--sla-params {} {}: is no target here: percentiles of ttft, tpot, itl and "
-                 "e2e are",
+          Format("--sla-params {} {}: not a target here; targets are percentiles of ttft, tpot, "
+                 "itl and e2e, at most so many ms",
                  ShownText(name, 40), ShownText(limit, 20)));
       continue;
     }
@@ -183,7 +189,14 @@ std::vector<CommandWords> Unrolled(const GivenOptions& given, bool sla, std::str
   std::vector<CommandWords> commands;
   const auto cut = [&](const char* name) {
     const std::vector<CommandWords> read = CommandsIn(given.Text(name));
-    return read.empty() ? CommandWords{} : read.back();
+    // Of "bash -lc '...'" both are read: the shell's own line is none of a server.
+    const auto runs = [](const CommandWords& words) {
+      return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+        return word == "serve" || word == "bench" || word.find("server") != std::string::npos;
+      });
+    };
+    const auto at = std::find_if(read.rbegin(), read.rend(), runs);
+    return at != read.rend() ? *at : read.empty() ? CommandWords{} : read.back();
   };
   CommandWords serve = cut("serve-cmd"), bench = cut("bench-cmd");
   const auto servers = RowsOf(given, "serve-params", text, beside, draft),
@@ -262,9 +275,12 @@ std::string FirstOf(std::string_view name, const CommandWords& values, std::stri
   std::string text =
       Format("{} is {} here, the first of {}{} in {}: ", ShownText(name, 40),
              ShownText(values[0], 20), list, values.size() > kMostShownRows / 2 ? ", ..." : "", in);
-  if (path.empty() || over.size() > 200) return text + "which of these is meant?";
+  const auto plain = [](const std::string& value) { return NumberIn(value).has_value(); };
+  const bool numbers = std::all_of(values.begin(), values.end(), plain);
+  if (path.empty() || !numbers || over.size() > 200) return text + "which of these is meant?";
   const char* asks = in == "a loop" ? "which of these is meant? " : "";
-  return text + Format("{}servecast sweep --over {}={} runs all", asks, path, ShownText(over, 200));
+  return text +
+         Format("{}servecast sweep FILE --over {}={} runs these", asks, path, ShownText(over, 200));
 }
 
 void UnrollSweeps(std::string_view text, const std::vector<ImportText>& beside,

@@ -225,6 +225,7 @@ WindowsText ReadWindows(std::string_view text) {
 void UnrollLoops(std::string_view text, const Variables& known, std::vector<CommandWords>& commands,
                  Draft& draft) {
   Variables first = known;
+  bool unrolled = false;
   for (const auto& [name, values] : LoopsIn(commands)) {
     const auto uses = [name = "$" + name, braced = "${" + name](const CommandWords& words) {
       const bool runs = std::any_of(words.begin(), words.end(), [](const std::string& word) {
@@ -236,10 +237,11 @@ void UnrollLoops(std::string_view text, const Variables& known, std::vector<Comm
     };
     if (std::none_of(commands.begin(), commands.end(), uses)) continue;
     first[name] = values[0];
+    unrolled = true;
     if (values.size() == 1) continue;
     draft.Warn(FirstOf(name, values, "a loop", LoopPath(name, commands)));
   }
-  if (first.size() > known.size()) commands = CommandsIn(text, first);
+  if (unrolled) commands = CommandsIn(text, first);
 }
 
 // Variables that branches of a script set to different values: the last counts, as nothing is run.

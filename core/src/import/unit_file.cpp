@@ -111,11 +111,13 @@ void ReadService(const std::vector<std::string>& lines, Draft& draft) {
 }  // namespace
 
 bool MayBeUnitFile(std::string_view text) {
+  const bool starts = text.find("\nCMD") != std::string_view::npos ||
+                      text.find("\nENTRYPOINT") != std::string_view::npos;
   for (const std::string_view line : LinesIn(text.substr(0, 20'000))) {
     const std::string_view bare = Stripped(line);
     if (bare.empty() || bare[0] == '#') continue;
     if (bare == "[Container]" || bare == "[Service]") return true;
-    if (bare.substr(0, 5) == "FROM " || bare.substr(0, 4) == "ARG ") return true;
+    if (bare.substr(0, 5) == "FROM " || bare.substr(0, 4) == "ARG ") return starts;
     if (bare[0] != '[' && bare.find('=') == std::string_view::npos) return false;
   }
   return false;
