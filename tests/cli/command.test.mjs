@@ -208,7 +208,8 @@ test('Compare_TargetsOfOneName_AreEachTheirOwn', () => {
   const { stdout } = servecast('compare', chat, ...set, '-o', 'text');
   const shown = [...stdout.matchAll(/attainment >= \d+ % +([\d.]+) %/g)].map(([, share]) => Number(share));
   assert.equal(shown.length, 2);
-  for (const [at, { share }] of runs[0].report.slo.entries()) assert.ok(Math.abs(shown[at] - 100 * share) < 0.1, stdout);
+  for (const [at, { share }] of runs[0].report.slo.entries())
+    assert.ok(Math.abs(shown[at] - 100 * share) < 0.1, stdout);
 });
 
 test('CompareAndSweep_OfSampling_AreWithoutBands', () => {
