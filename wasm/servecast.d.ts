@@ -747,10 +747,12 @@ export interface SearchAnswer {
 }
 
 /** Of energy the ends are null where the error of the card's power law is not known. */
-export type SearchValue = Omit<PlanValue, 'low' | 'high'> & {
+export interface SearchValue {
+  readonly value: number;
   readonly low: number | null;
   readonly high: number | null;
-};
+  readonly unit: string;
+}
 
 /** A design, as far as it is known; null where it is not. docs/model.md, "Search". */
 export interface SearchPoint {
