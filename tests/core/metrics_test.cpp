@@ -284,7 +284,13 @@ TEST(Series, LastBin_IsNoSliver) {
 }
 
 TEST(Words, Measured_HasThreeDigits) {
-  EXPECT_LT(ThreeDigits(std::numeric_limits<double>::infinity()).size(), 1000U);  // at all
+  // Of no end, there is an end to the text.
+  constexpr double kEndless = std::numeric_limits<double>::infinity();
+  for (const std::string& text :
+       {ThreeDigits(kEndless), ThreeDigits(-kEndless), ThreeDigits(std::nan("")), Beyond(kEndless),
+        Ms(kEndless), MeasuredMs(kEndless), Percent(kEndless), Dollars(kEndless)}) {
+    EXPECT_LT(text.size(), 1000U);
+  }
   EXPECT_EQ(ThreeDigits(12), "12.0");
   EXPECT_EQ(ThreeDigits(9), "9.00");
   EXPECT_EQ(ThreeDigits(0.15), "0.150");

@@ -21,6 +21,7 @@ std::string InItsUnit(double ms, std::string (*text)(double)) {
 }
 
 std::string TwoDigits(double value) {
+  if (!std::isfinite(value)) return ShortNumber(value);
   double unit = 0.01;
   while (value / unit >= 99.5) unit *= 10;
   std::string text = ShortNumber(std::round(value / unit) * unit);
