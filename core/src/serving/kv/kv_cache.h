@@ -50,6 +50,10 @@ class KvCache {
 
   // Blocks that hold the KV of so many tokens in the layers that keep all of them.
   std::int64_t BlocksFor(std::int64_t tokens) const { return CeilDiv(tokens, block_size()); }
+  // Tokens that the last of them has room for.
+  std::int64_t RoomBehind(std::int64_t tokens) const {
+    return BlocksFor(tokens) * block_size() - tokens;
+  }
   // The same and the blocks of its windows: what a request takes of the pool for its first `blocks`
   // blocks. What windows hold has no content: a hit saves none of it.
   const KvWindows& windows() const { return options_.windows; }

@@ -312,7 +312,7 @@ Formed Replica::Form() {
   if (formed == Formed::kStep) {
     Launch();
   } else if (formed == Formed::kNothing && in_flight_ == 0) {
-    SERVECAST_CHECK(expected_ > 0 || !withheld_.empty() || scheduler_->MayStall(),
+    SERVECAST_CHECK(expected_ > 0 || withholds() || scheduler_->MayStall(),
                     "I8: with work and nothing in flight there is a step");
   }
   return formed;
@@ -532,13 +532,21 @@ void Replica::HandOn(Withheld blocks, TimeNs end) {
   in_.inbox.Report({Inbox::HandOverEvent::Kind::kPrefilled, request, end});
 }
 
+void Replica::Withhold(Withheld blocks) {
+  withheld_room_ += kv_.RoomBehind(blocks.tokens);
+  const RequestId request = blocks.request;
+  const bool is_new = withheld_.emplace(request, std::move(blocks)).second;
+  SERVECAST_CHECK(is_new, "blocks of a request are withheld once at a time");
+}
+
 // Its KV has arrived on the decode side, or is not wanted there any more.
 void Replica::FreeHandedOver(RequestId request, TimeNs time) {
-  const auto at = std::find_if(withheld_.begin(), withheld_.end(),
-                               [request](const Withheld& held) { return held.request == request; });
-  kv_.Release(at->holding, request, at->blocks, at->computed ? at->tokens : 0,
-              at->computed && in_.inbox.HasNextTurn(request));
-  scheduler_->Freed(at->blocks, at->tokens);
+  const auto at = withheld_.find(request);
+  Withheld& held = at->second;
+  kv_.Release(held.holding, request, held.blocks, held.computed ? held.tokens : 0,
+              held.computed && in_.inbox.HasNextTurn(request));
+  scheduler_->Freed(held.blocks, held.tokens);
+  withheld_room_ -= kv_.RoomBehind(held.tokens);
   withheld_.erase(at);
   woken_ = std::min(woken_, time);
 }

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -208,8 +209,10 @@ class Replica final : public Engine {
     std::int64_t blocks = 0, tokens = 0;
     bool computed = true;  // here, so that others find it; else nobody looks at what comes
   };
-  const std::vector<Withheld>& withheld() const { return withheld_; }
-  void Withhold(Withheld blocks) { withheld_.push_back(std::move(blocks)); }
+  bool withholds() const { return !withheld_.empty(); }
+  // Room for tokens in all blocks that are withheld.
+  std::int64_t withheld_room() const { return withheld_room_; }
+  void Withhold(Withheld blocks);
   // A request ends here with its first token, and goes on elsewhere.
   void HandOn(Withheld blocks, TimeNs end);
   // Blocks are taken for a request that was prefilled elsewhere; so many of them have to come.
@@ -278,7 +281,8 @@ class Replica final : public Engine {
   std::size_t first_step_ = 0, in_flight_ = 0;
   StepPlan plan_;  // of the step that is being formed
 
-  std::vector<Withheld> withheld_;
+  std::unordered_map<RequestId, Withheld> withheld_;
+  std::int64_t withheld_room_ = 0;
   std::int64_t expected_ = 0;
   // Left the queue by ending in it, at now_: recorded once those that came before now_ are.
   std::int64_t left_queue_ = 0;

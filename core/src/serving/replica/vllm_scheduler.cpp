@@ -313,7 +313,7 @@ void VllmScheduler::EndsMember(Step& step) {
 TimeNs VllmScheduler::QuietUntil() {
   const TimeNs now = replica_.now();
   const bool decodes_only = group_->size() > 0 && apart_.empty() && endings_ == 0 &&
-                            queue_.size() == 0 && incoming_.empty() && replica_.withheld().empty();
+                            queue_.size() == 0 && incoming_.empty() && !replica_.withholds();
   if (!decodes_only || staged() || in_.windows.any() || seats_.any() || garbage_.blocks > 0 ||
       in_.latency.PreemptionWeight() != 0 || in_.inbox.NextEnqueue() != kNever) {
     return now;

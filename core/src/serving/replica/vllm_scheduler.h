@@ -311,9 +311,6 @@ class VllmScheduler final : public Scheduler {
   }
   // Room in the blocks of requests that are neither apart nor in the open group.
   std::int64_t UnusedBeside() const;
-  std::int64_t UnusedBy(std::int64_t tokens) const {
-    return kv_.BlocksFor(tokens) * kv_.block_size() - tokens;
-  }
 
   // Prefill here, decode there (vllm_hand_over.cpp).
   void HandOn(RequestId request, SlotId id, TimeNs end);

@@ -69,22 +69,18 @@ TimeNs VllmScheduler::WaitsSince(const Slot& slot) const {
 
 // What is on its way into blocks counts as there.
 std::int64_t VllmScheduler::UnusedBeside() const {
-  std::int64_t unused = 0;
+  std::int64_t unused = replica_.withheld_room();
   for (const DecodeGroup& group : groups_) {
     if (&group != group_) unused += group.next().blocks * kv_.block_size() - group.context();
   }
   for (std::size_t i = 0; i < replica_.in_flight() && endings_ > 0; ++i) {
     for (const Output& last : outputs_[replica_.InFlight(i).place].last) {
       const Slot& slot = SlotAt(last.slot);
-      if (slot.admission == last.admission) unused += UnusedBy(slot.computed);
+      if (slot.admission == last.admission) unused += kv_.RoomBehind(slot.computed);
     }
   }
-  for (const Replica::Withheld& held : replica_.withheld()) {
-    unused += UnusedBy(held.tokens);
-  }
   for (const Incoming& incoming : incoming_) {
-    const std::int64_t known = Known(incoming.request);
-    unused += kv_.BlocksFor(known) * kv_.block_size() - (known - 1);
+    unused += kv_.RoomBehind(Known(incoming.request)) + 1;
   }
   return unused;
 }
