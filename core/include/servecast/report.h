@@ -163,8 +163,8 @@ struct SchedulerCounts {
   // Speculative decoding: requests in a step with drafts, summed over steps; their drafts; those
   // that were accepted; those of them that a client got.
   std::int64_t verified_steps = 0, draft_tokens = 0, accepted_tokens = 0, used_draft_tokens = 0;
-  // Requests and KV blocks that a scheduler looked at one by one, where these take most of a run's
-  // own time: by it whoever rations that time knows what a run takes.
+  // Requests, KV blocks and nodes that a scheduler looked at one by one, where these take most of a
+  // run's own time: by it whoever rations that time knows what a run takes.
   std::int64_t walked = 0;
 };
 

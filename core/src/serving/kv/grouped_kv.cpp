@@ -85,6 +85,7 @@ GroupedKv::BlockId GroupedKv::Pop() {
     Unlink(id);
   }
   --free_;
+  ++taken_;
   Block& block = blocks_[static_cast<std::size_t>(id)];
   if (block.content) {
     ++evicted_;

@@ -54,6 +54,7 @@ class GroupedKv {
   std::int64_t total() const { return options_.usable_blocks; }
   std::int64_t free() const { return free_; }
   std::int64_t evicted() const { return evicted_; }
+  std::int64_t taken() const { return taken_; }  // new blocks, so far
   bool prefix_caching() const { return plan_.rules.prefix_caching; }
 
   // A schedule call; at its end what was copied is let go (B16).
@@ -162,7 +163,7 @@ class GroupedKv {
   static constexpr BlockId kEnds = 0, kUntouched = 1;
   std::vector<Block> blocks_;
   std::unordered_map<Key, BlockId> named_;
-  std::int64_t free_ = 0, evicted_ = 0;
+  std::int64_t free_ = 0, evicted_ = 0, taken_ = 0;
   std::vector<Key> fresh_;                           // B14: states registered by this call
   std::vector<std::pair<BlockId, BlockId>> copies_;  // B16: original and copy, of this call
   Hit hit_;

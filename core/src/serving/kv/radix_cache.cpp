@@ -4,6 +4,11 @@
 #include <algorithm>
 
 namespace servecast {
+namespace {
+
+constexpr std::int64_t kFewNodes = 16;  // of a path, whose walk takes no time to speak of
+
+}  // namespace
 
 RadixCache::RadixCache(std::int64_t page, RadixEviction order, const RequestTable& requests,
                        bool sparse)
@@ -145,16 +150,23 @@ RadixCache::NodeId RadixCache::Step(NodeId child, std::int64_t& matched, std::in
 
 // ---- Looking up and putting in ---------------------------------------------------------------
 
+void RadixCache::CountWalked(std::int64_t nodes) {
+  if (nodes > kFewNodes) walked_ += nodes;
+}
+
 // Rule 42.
 RadixCache::Match RadixCache::Find(RequestId request, std::int64_t tokens) {
   ReadText(request, tokens);
   const std::int64_t now = ++ticks_;
   Match match;
+  std::int64_t nodes = 0;
   for (NodeId child = Child(kRoot, 0); child != kNone; child = Child(match.node, match.tokens)) {
     const std::int64_t end = At(child).end;
     match.node = Step(child, match.tokens, now);
+    ++nodes;
     if (match.tokens < end) break;
   }
+  CountWalked(nodes);
   return match;
 }
 
@@ -164,13 +176,15 @@ RadixCache::Match RadixCache::Insert(RequestId request, std::int64_t tokens, std
   ReadText(request, tokens);
   const std::int64_t now = ++ticks_;
   NodeId node = kRoot;
-  std::int64_t there = 0;
+  std::int64_t there = 0, nodes = 0;
   for (NodeId child = Child(kRoot, 0); child != kNone; child = Child(node, there)) {
     node = Step(child, there, now);
+    ++nodes;
     At(node).priority = std::max(At(node).priority, priority);
     At(node).hits += of_chunk ? 0 : 1;
     if (At(node).children == 0) Offer(node);
   }
+  CountWalked(nodes);
   if (there == length_) return {there, node};
   const NodeId id = NewNode();
   Node& leaf = At(id);
@@ -204,7 +218,9 @@ void RadixCache::Forget(std::int32_t awaited) {
 
 void RadixCache::Touch(NodeId node) {
   ++ticks_;
-  for (NodeId id = node; id != kRoot; id = At(id).parent) At(id).used = ticks_;
+  std::int64_t nodes = 0;
+  for (NodeId id = node; id != kRoot; id = At(id).parent, ++nodes) At(id).used = ticks_;
+  CountWalked(nodes);
   Offer(node);
 }
 

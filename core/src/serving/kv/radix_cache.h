@@ -63,6 +63,8 @@ class RadixCache {
 
   std::int64_t evictable() const { return evictable_; }  // tokens of nodes that nobody locks
   std::int64_t evicted() const { return evicted_; }      // tokens, so far
+  // Nodes on paths of more than a few, so far: prompts in many small chunks make such.
+  std::int64_t walked() const { return walked_; }
 
   NodeId Parent(NodeId node) const { return At(node).parent; }
   // Among its siblings: in the order in which they came; a split keeps the place.
@@ -109,6 +111,7 @@ class RadixCache {
   NodeId Step(NodeId child, std::int64_t& matched, std::int64_t now);
   NodeId Split(NodeId id, std::int64_t at);
   NodeId NewNode();
+  void CountWalked(std::int64_t nodes);
   NodeId& Head(std::int32_t segment);
   NodeId& LinkTo(std::int32_t segment, NodeId parent);
   void Link(NodeId id);
@@ -133,7 +136,7 @@ class RadixCache {
   std::vector<Candidate> heap_;
   std::vector<Part> text_;   // scratch: of the text, its end first
   std::int64_t length_ = 0;  // likewise, in whole pages
-  std::int64_t ticks_ = 0, evictable_ = 0, evicted_ = 0, alive_ = 0;
+  std::int64_t ticks_ = 0, evictable_ = 0, evicted_ = 0, alive_ = 0, walked_ = 0;
 };
 
 }  // namespace servecast

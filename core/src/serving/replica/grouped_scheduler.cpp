@@ -327,6 +327,7 @@ void GroupedScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interfe
   step.plain = false;
   std::vector<Output>& outputs = OutputsOf(step);
   outputs.clear();
+  scheduled_ += static_cast<std::int64_t>(members_.size());
   for (const SlotId id : members_) {
     Slot& slot = At(id);
     slot.computed += slot.chunk;

@@ -41,6 +41,7 @@ class GroupedScheduler final : public Scheduler {
   TimeNs QuietUntil() override { return replica_.now(); }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   const PrefixCacheReport& prefix_cache() override;
+  std::int64_t walked() const override { return kv_.taken() / 4 + scheduled_ / 8; }
   void Observe(StepRecord& record) const override;
 
  private:
@@ -124,6 +125,7 @@ class GroupedScheduler final : public Scheduler {
   std::vector<std::int32_t>& slot_of_;        // by request, with time-outs
   std::int64_t left_ = 0;                     // of the budget, in this call
   std::int64_t admissions_ = 0, tokenless_calls_ = 0;
+  std::int64_t scheduled_ = 0;  // members of steps, so far
   // Why the head of the queue waits, while nothing that it waits for changes; else nothing.
   BlockedBy head_waits_ = BlockedBy::kNothing;
   TimeNs interference_ = 0;  // by which prefills made steps with decodes longer, so far

@@ -61,6 +61,7 @@ class SglangScheduler final : public Scheduler {
   TimeNs QuietUntil() override { return replica_.ready(); }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   const PrefixCacheReport& prefix_cache() override;
+  std::int64_t walked() const override { return tree_.walked(); }
   void Observe(StepRecord& record) const override;
   void ObserveAfter(StepRecord& record) const override;
 
