@@ -136,6 +136,7 @@ void SglangScheduler::StartBudget() {
 void SglangScheduler::SumExactly() {
   double estimate = 0;
   for (const JobId id : running_) estimate += Left(At(id));
+  counts_.summed += static_cast<std::int64_t>(running_.size());
   budget_.total = static_cast<double>(budget_.mixed) + estimate;
   for (const std::int64_t tokens : budget_.added) budget_.total += static_cast<double>(tokens);
   budget_.unsure = 0;

@@ -61,7 +61,7 @@ class SglangScheduler final : public Scheduler {
   TimeNs QuietUntil() override { return replica_.ready(); }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   const PrefixCacheReport& prefix_cache() override;
-  std::int64_t walked() const override { return tree_.walked(); }
+  std::int64_t walked() const override { return tree_.walked() + counts_.summed / 8; }
   void Observe(StepRecord& record) const override;
   void ObserveAfter(StepRecord& record) const override;
 
@@ -342,6 +342,7 @@ class SglangScheduler final : public Scheduler {
   struct Counts {
     std::int64_t live = 0;                             // requests
     std::int64_t entries = 0, orders = 0, passes = 0;  // so far
+    std::int64_t summed = 0;                           // requests, one by one, so far
   };
   Counts counts_;
   struct Full {
