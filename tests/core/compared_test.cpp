@@ -123,6 +123,7 @@ constexpr Figure kFigures[] = {
     {"peak_bf16_tflops", &HardwareSpec::peak_bf16_tflops, true},
     {"peak_fp8_tflops", &HardwareSpec::peak_fp8_tflops, true},
     {"peak_fp4_tflops", &HardwareSpec::peak_fp4_tflops, true},
+    {"peak_int8_tops", &HardwareSpec::peak_int8_tops, true},
     {"interconnect_gb_s", &HardwareSpec::interconnect_gb_s, true},
     {"interconnect_latency_us", &HardwareSpec::interconnect_latency_us, false},
     {"layer_latency_us", &HardwareSpec::layer_latency_us, false},
@@ -303,7 +304,7 @@ Scenario With(const Json& row, const std::string& with) {
 std::vector<Scenario> NextTo(const Scenario& s) {
   std::vector<Scenario> others;
   const auto add = [&](auto change) { change(others.emplace_back(s)); };
-  for (int i = 0; i < 5; ++i) {
+  for (int i = 0; i <= static_cast<int>(Quantization::kMxfp4All); ++i) {
     add([i](Scenario& o) { o.model.quantization = static_cast<Quantization>(i); });
   }
   const bool small = s.engine.kv_cache_dtype == KvCacheDType::kFp8;

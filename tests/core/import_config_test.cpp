@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/import_texts.h"
+#include "cost/model_cost.h"
 #include "import/model_config.h"
 #include "io/presets.h"
 
@@ -80,12 +81,145 @@ TEST(ImportConfig, Quantizations_AreThoseOfTheirWriters) {
   };
   EXPECT_EQ(quantization(R"({"quant_method": "fp8"})"), "fp8");
   EXPECT_EQ(quantization(R"({"quant_method": "awq", "bits": 4})"), "int4");
-  EXPECT_EQ(quantization(R"({"quant_method": "gptq", "bits": 8})").find("none"), std::string::npos);
+  EXPECT_EQ(quantization(R"({"quant_method": "gptq", "bits": 8})"), "int8_w8a16");
   EXPECT_EQ(
       quantization(R"({"quant_method": "compressed-tensors", "format": "nvfp4-pack-quantized"})"),
       "nvfp4");
-  EXPECT_NE(quantization(R"({"quant_method": "bitsandbytes"})").find("not modelled"),
-            std::string::npos);
+  const std::string three = quantization(R"({"quant_method": "gptq", "bits": 3})");
+  EXPECT_NE(three.find("gptq (bits 3), which are not modelled; next: "), std::string::npos)
+      << three;
+  for (
+      const char* unknown :
+      {R"({"quant_method": "bitsandbytes"})", R"({"quant_method": "aqlm"})", "{}",
+       R"({"quant_method": "torchao", "quant_type": "uintx_weight_only"})",
+       R"({"quant_method": "gptq", "bits": 4, "dynamic": {"+:.*down_proj": {"bits": 8}}})",
+       R"({"quant_method": "compressed-tensors", "sparsity_config": {"format": "sparse-24-bitmask"},
+            "config_groups": {"group_0": {"weights": {"num_bits": 8, "type": "int"}}}})"}) {
+    EXPECT_NE(quantization(unknown).find("not modelled; next: "), std::string::npos) << unknown;
+  }
+}
+
+// Bytes of a Qwen2.5-7B, matrix by matrix: what a checkpoint's own files take.
+double QwenBytes(double bytes, double attention_bytes) {
+  const double h = 3584, kv = 512, wide = 18944, words = 152064;
+  const double attention = 2 * h * h + 2 * h * kv, mlp = 3 * h * wide;
+  const double plain = 28 * (2 * h + h + 2 * kv) + h + 2 * words * h;  // norms, biases, both ends
+  return 28 * (attention * attention_bytes + mlp * bytes) + 2 * plain;
+}
+
+// quantization_configs in the forms of their writers, with the bytes of a weight by their formats:
+// scales, zero points and what stays in 16 bits.
+TEST(ImportConfig, QuantisedCheckpoints_AreAsLargeAsTheirFiles) {
+  struct Checkpoint {
+    const char* quantized;
+    const char* type;
+    double bytes;
+    double attention = 0;  // 0: the same
+    bool warns = false;
+  };
+  const Checkpoint kCheckpoints[] = {
+      // llm-compressor: a scale a row.
+      {R"("quant_method": "compressed-tensors", "format": "int-quantized", "ignore": ["lm_head"],
+          "kv_cache_scheme": null, "config_groups": {"group_0": {"targets": ["Linear"],
+          "weights": {"num_bits": 8, "type": "int", "strategy": "channel", "symmetric": true, "group_size": null},
+          "input_activations": {"num_bits": 8, "type": "int", "strategy": "token", "dynamic": true}}})",
+       "int8", 1},
+      {R"("quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head"],
+          "config_groups": {"group_0": {"targets": ["Linear"], "input_activations": null,
+          "weights": {"num_bits": 8, "type": "int", "strategy": "group", "group_size": 64, "symmetric": true}}})",
+       "int8_w8a16", 1 + 2.0 / 64},
+      {R"("quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head"],
+          "config_groups": {"group_0": {"targets": ["Linear"], "input_activations": null,
+          "weights": {"num_bits": 4, "type": "int", "strategy": "channel", "group_size": null, "symmetric": true}}})",
+       "int4", 0.5},
+      {R"("quant_method": "compressed-tensors", "format": "pack-quantized", "ignore": ["lm_head"],
+          "config_groups": {"group_0": {"targets": ["Linear"], "input_activations": null,
+          "weights": {"num_bits": 4, "type": "int", "strategy": "group", "group_size": 32, "symmetric": false}}})",
+       "int4", 0.5 + 2.5 / 32},
+      {R"("quant_method": "compressed-tensors", "format": "mxfp4-pack-quantized", "ignore": ["lm_head"])",
+       "mxfp4_all", 0.5 + 1.0 / 32},
+      // GPTQ: a scale of 16 bits and a zero point of the weights' for each group.
+      {R"("quant_method": "gptq", "bits": 8, "group_size": 128, "desc_act": false, "sym": true)",
+       "int8_w8a16", 1 + 3.0 / 128},
+      {R"("quant_method": "gptq", "bits": 8, "group_size": -1, "desc_act": true, "sym": true)",
+       "int8_w8a16", 1},
+      {R"("quant_method": "gptq", "bits": 4, "group_size": 128, "sym": true)", "int4",
+       0.5 + 2.5 / 128},
+      {R"("quant_method": "gptq", "bits": 4, "group_size": 128, "dynamic": {"-:.*self_attn.*": {}})",
+       "int4", 0.5 + 2.5 / 128, 2, true},
+      {R"("quant_method": "awq", "bits": 4, "group_size": 128, "zero_point": true)", "int4",
+       0.5 + 2.5 / 128},
+      // bitsandbytes: 32 bits for 64 weights, or these in 8 bits with 32 for 256 of them.
+      {R"("quant_method": "bitsandbytes", "load_in_4bit": true, "load_in_8bit": false,
+          "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": false, "llm_int8_skip_modules": ["lm_head"])",
+       "nf4", 0.5 + 4.0 / 64},
+      {R"("quant_method": "bitsandbytes", "_load_in_4bit": true, "_load_in_8bit": false,
+          "bnb_4bit_quant_type": "nf4", "bnb_4bit_use_double_quant": true)",
+       "nf4", 0.5 + 1.0 / 64 + 4.0 / 64 / 256},
+      {R"("quant_method": "bitsandbytes", "load_in_4bit": false, "load_in_8bit": true, "llm_int8_threshold": 6.0)",
+       "int8", 1},
+      // Quark.
+      {R"("quant_method": "quark", "exclude": ["lm_head"], "export": {"kv_cache_group": []}, "layer_quant_config": {},
+          "global_quant_config": {"input_tensors": {"dtype": "int8", "qscheme": "per_tensor"},
+          "weight": {"dtype": "int8", "qscheme": "per_channel", "group_size": null}})",
+       "int8", 1},
+      {R"("quant_method": "quark", "exclude": ["lm_head"], "layer_quant_config": {},
+          "global_quant_config": {"input_tensors": null,
+          "weight": {"dtype": "uint4", "qscheme": "per_group", "group_size": 128}})",
+       "int4", 0.5 + 2.5 / 128},
+      {R"("quant_method": "quark", "exclude": ["lm_head"], "layer_quant_config": {},
+          "global_quant_config": {"input_tensors": {"dtype": "fp4"},
+          "weight": {"dtype": "fp4", "qscheme": "per_group", "group_size": 32, "scale_format": "e8m0"}})",
+       "mxfp4_all", 0.5 + 1.0 / 32},
+      // torchao: a scale and a zero point of 16 bits each.
+      {R"("quant_method": "torchao", "quant_type": {"default": {"_type": "Int4WeightOnlyConfig", "_version": 1,
+          "_data": {"group_size": 64}}})",
+       "int4", 0.5 + 4.0 / 64},
+      {R"("quant_method": "torchao", "quant_type": "int8_weight_only")", "int8_w8a16", 1},
+      {R"("quant_method": "torchao", "quant_type": {"default": {"_data": {},
+          "_type": "Int8DynamicActivationInt8WeightConfig"}})",
+       "int8", 1},
+      {R"("quant_method": "torchao", "quant_type": {"default": {"_data": {},
+          "_type": "Float8DynamicActivationFloat8WeightConfig"}})",
+       "fp8", 1},
+      // ModelOpt's SmoothQuant.
+      {R"("quant_method": "modelopt", "quant_algo": "W8A8_SQ_PER_CHANNEL", "kv_cache_quant_algo": "INT8")",
+       "int8", 1, 0, true},
+  };
+  const std::string config = ImportFile("configs/qwen2.5-7b.json");
+  for (const Checkpoint& each : kCheckpoints) {
+    SCOPED_TRACE(each.quantized);
+    const Imported imported = Import(config.substr(0, config.rfind('}')) +
+                                     ", \"quantization_config\": {" + each.quantized + "}}");
+    const Json model = ResolvedImport(imported)["model"];
+    EXPECT_EQ(model["quantization"], each.type) << Listed(imported);
+    EXPECT_EQ(!imported.warnings.empty(), each.warns) << Listed(imported);
+    Scenario s = Parsed(imported.document);
+    const double bytes = ComputeModelCost(s).value().weight_bytes;
+    const double files = QwenBytes(each.bytes, each.attention > 0 ? each.attention : each.bytes);
+    EXPECT_NEAR(bytes / files, 1, each.attention > 0 ? 0.2 : 0.005) << Listed(imported);
+  }
+}
+
+// A method that an option names says how files are read, not how many bits they have.
+TEST(ImportConfig, MethodsOfOptions_LeaveBitsToTheFiles) {
+  const std::string config = ImportFile("configs/qwen2.5-7b.json");
+  const std::string eight =
+      config.substr(0, config.rfind('}')) +
+      R"(, "quantization_config": {"quant_method": "gptq", "bits": 8, "group_size": 128}})";
+  const std::string base(*ScenarioPreset("llama-3.1-8b-h100-chat"));
+  const auto type = [&](std::vector<ImportText> texts) {
+    return JsonOf(Import(texts, base).document)["model"].value("quantization", "none");
+  };
+  const std::string served = "vllm serve Qwen/Qwen2.5-7B-Instruct --quantization gptq_marlin";
+  EXPECT_EQ(type({{"config.json", eight}, {"serve.sh", served}}), "int8_w8a16");
+  EXPECT_EQ(type({{"serve.sh", served}, {"config.json", eight}}), "int8_w8a16");
+  EXPECT_EQ(type({{"", "vllm serve Qwen/Qwen2.5-7B-Instruct-GPTQ-Int8 -q gptq"}}), "int8_w8a16");
+  EXPECT_EQ(type({{"", "vllm serve Qwen/Qwen2.5-7B-Instruct -q bitsandbytes"}}), "nf4");
+  EXPECT_EQ(type({{"", "vllm serve RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a8"}}), "int8");
+  EXPECT_EQ(type({{"", "vllm serve RedHatAI/Qwen2.5-7B-Instruct-quantized.w8a16"}}), "int8_w8a16");
+  EXPECT_EQ(type({{"", "vllm serve unsloth/Qwen2.5-7B-Instruct-bnb-4bit"}}), "nf4");
+  EXPECT_EQ(type({{"", "vllm serve amd/Llama-3.3-70B-Instruct-MXFP4"}}), "mxfp4_all");
 }
 
 TEST(ImportConfig, UnknownArchitectures_AreRefusedByName) {

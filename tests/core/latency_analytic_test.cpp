@@ -590,6 +590,42 @@ TEST(Analytic, WeightsThatAreUnpacked_CostArithmetic) {
   EXPECT_LT(StepTime(s, many), of_many) << "units of 8 bits multiply them as they are";
 }
 
+// Integers with rounded activations multiply at the peak of 8-bit integers where the card's is
+// known, as floats of 8 bits do at theirs; without rounding they are unpacked. NF4 is written out
+// in 16 bits first.
+TEST(Analytic, WeightsInIntegers_MultiplyAsTheirKernelsDo) {
+  Dice dice(4);
+  Scenario s = RandomScenario(dice, false);
+  s.model.hidden_size = 4096;
+  s.model.intermediate_size = 16384;
+  s.hardware.peak_fp8_tflops = s.hardware.peak_int8_tops = s.hardware.peak_fp4_tflops = 0;
+  s.hardware.peak_bf16_tflops = 300;
+  s.hardware.memory_bandwidth_gb_s = 2000;
+  const Batch few{1, 100, {}}, many{4000, 4000, {}};
+  const auto time = [&](Quantization bits, const Batch& batch) {
+    s.model.quantization = bits;
+    return StepTime(s, batch);
+  };
+  const TimeNs plain_few = time(Quantization::kNone, few),
+               plain_many = time(Quantization::kNone, many);
+  for (const Quantization bits : {Quantization::kInt8, Quantization::kInt8W8A16}) {
+    EXPECT_LT(time(bits, few), plain_few);
+    EXPECT_GT(time(bits, many), plain_many);
+    EXPECT_EQ(time(bits, many), time(Quantization::kFp8, many));
+  }
+  EXPECT_LT(time(Quantization::kInt4, few), time(Quantization::kInt8, few));
+  EXPECT_GT(time(Quantization::kNf4, few), plain_few);
+  EXPECT_GT(time(Quantization::kNf4, many), plain_many);
+  s.hardware.peak_int8_tops = 600;
+  const TimeNs units = time(Quantization::kInt8, many);
+  EXPECT_LT(units, plain_many);
+  EXPECT_GT(time(Quantization::kInt8W8A16, many), plain_many);
+  s.hardware.peak_fp8_tflops = 600;
+  EXPECT_EQ(time(Quantization::kFp8, many), units);
+  s.hardware.peak_fp4_tflops = 1200;
+  EXPECT_LT(time(Quantization::kMxfp4All, many), units);
+}
+
 // Kernels without a tuned tile read more slowly once a step has more tokens than a GPU has experts.
 TEST(Analytic, WholeExpertsInSixteenBits_AreReadMoreSlowlyBeyondTheirTile) {
   Dice dice(5);

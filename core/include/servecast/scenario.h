@@ -29,8 +29,9 @@ enum class DType { kBfloat16, kFloat16, kFloat32 };
 std::int64_t BytesPerValue(DType dtype);
 
 // What the weights of the matrices are stored as; embedding, LM head, router and norms keep
-// torch_dtype, and with mxfp4 all but the experts do.
-enum class Quantization { kNone, kFp8, kInt4, kNvfp4, kMxfp4 };
+// torch_dtype, and with mxfp4 all but the experts do (mxfp4_all: none of them). int8 rounds
+// activations to 8 bits as well; int8_w8a16 and int4 do not.
+enum class Quantization { kNone, kFp8, kInt4, kNvfp4, kMxfp4, kInt8, kInt8W8A16, kNf4, kMxfp4All };
 
 // What the MLP of a layer is. Auto: experts where the model has them and the layer is not among
 // its first `num_dense_layers`, else dense.
@@ -98,8 +99,10 @@ struct ModelSpec {
   std::int64_t expert_hidden_size = 0;  // width that experts work in; 0: hidden_size
   Quantization quantization = Quantization::kNone;
   Quantization expert_quantization = Quantization::kNone;  // of experts; none: as quantization
-  std::int64_t quantization_group_size = 0;  // weights of int4 that share a scale; 0: 128
-  bool top_p_by_default = false;             // its generation_config.json has a top-p or top-k
+  // Weights that share a scale of 16 bits. 0: 128 in int4, 32 in nf4, a row in int8_w8a16.
+  std::int64_t quantization_group_size = 0;
+  bool quantization_zero_points = false;  // each group has one, as wide as a weight
+  bool top_p_by_default = false;          // its generation_config.json has a top-p or top-k
   DType torch_dtype = DType::kBfloat16;
 };
 
@@ -117,6 +120,7 @@ struct HardwareSpec {
   double peak_bf16_tflops = 0;
   double peak_fp8_tflops = 0;    // 0: 8-bit weights are multiplied in 16 bits
   double peak_fp4_tflops = 0;    // 0: likewise
+  double peak_int8_tops = 0;     // 0: unknown, so int8 is multiplied in 16 bits
   double interconnect_gb_s = 0;  // per direction, to the other GPUs of a tensor-parallel group
   double interconnect_latency_us = 0;
   Interconnect interconnect = Interconnect::kAuto;

@@ -158,8 +158,10 @@ std::pair<bool, std::string_view> RulesOf(const Scenario& s) {
 }  // namespace
 
 std::vector<std::string_view> ComparedFeatures(const Scenario& s) {
-  constexpr std::string_view kWeights[] = {"16-bit weights", "FP8 weights", "INT4 weights",
-                                           "NVFP4 weights", "MXFP4 weights"};
+  constexpr std::string_view kWeights[] = {
+      "16-bit weights",      "FP8 weights",   "INT4 weights",
+      "NVFP4 weights",       "MXFP4 weights", "INT8 weights",
+      "INT8 weights, W8A16", "NF4 weights",   "MXFP4 weights of all layers"};
   const ModelSpec& m = s.model;
   const EngineSpec& e = s.engine;
   const PoolSpec& pool = s.cluster.pool();

@@ -108,20 +108,32 @@ LayerParameters ParametersOf(const ModelSpec& m, std::int64_t tp) {
   return p;
 }
 
-// Of a weight, with its scales: one of 16 bits for a group of int4, one of 8 for 16 in NVFP4 and
-// for 32 in MXFP4.
+// Of a weight, with its scales: of integers one of 16 bits for a group, and its zero point; one of
+// 8 for 16 in NVFP4 and for 32 in MXFP4; one of 32 for 64 in NF4 (bitsandbytes' blocks). Scales by
+// row count as nothing.
 double QuantizedBytes(Quantization quantization, const ModelSpec& m) {
   const double plain = D(BytesPerValue(m.torch_dtype));
+  const auto scaled = [&m](double bytes, std::int64_t otherwise) {
+    const std::int64_t group =
+        m.quantization_group_size > 0 ? m.quantization_group_size : otherwise;
+    return group > 0 ? bytes + (2 + (m.quantization_zero_points ? bytes : 0)) / D(group) : bytes;
+  };
   switch (quantization) {
     case Quantization::kNone:
       return plain;
     case Quantization::kFp8:
+    case Quantization::kInt8:
       return 1;
     case Quantization::kInt4:
-      return 0.5 + 2 / D(m.quantization_group_size > 0 ? m.quantization_group_size : 128);
+      return scaled(0.5, 128);
+    case Quantization::kInt8W8A16:
+      return scaled(1, 0);
+    case Quantization::kNf4:
+      return scaled(0.5, 32);
     case Quantization::kNvfp4:
       return 0.5625;
     case Quantization::kMxfp4:
+    case Quantization::kMxfp4All:
       return 0.53125;
   }
   return plain;
@@ -138,10 +150,20 @@ Quantization ExpertQuantization(const ModelSpec& m) {
 
 double ExpertBytes(const ModelSpec& m) { return QuantizedBytes(ExpertQuantization(m), m); }
 
-// 4-bit integers are unpacked to 16 bits, and so are floats where the GPU has no products of them.
+// What a step reads and writes for a weight. bitsandbytes writes NF4 out in 16 bits and reads that
+// in a product of its own, whatever the rows but one (bitsandbytes' matmul_4bit, which vLLM's
+// bitsandbytes.py calls): 4 bytes more. Others unpack in registers.
+double MovedBytes(Quantization quantization, double stored) {
+  return stored + (quantization == Quantization::kNf4 ? 4 : 0);
+}
+
+// Integers whose activations are not rounded are unpacked to 16 bits, and so is what the GPU has no
+// products of.
 MatrixType ComputedIn(Quantization quantization, const HardwareSpec& h) {
-  const bool four = quantization == Quantization::kNvfp4 || quantization == Quantization::kMxfp4;
+  const bool four = quantization == Quantization::kNvfp4 || quantization == Quantization::kMxfp4 ||
+                    quantization == Quantization::kMxfp4All;
   if (four && h.peak_fp4_tflops > 0) return MatrixType::k4;
+  if (quantization == Quantization::kInt8 && h.peak_int8_tops > 0) return MatrixType::kInt8;
   if (quantization == Quantization::kFp8 && h.peak_fp8_tflops > 0) return MatrixType::k8;
   return MatrixType::k16;
 }
@@ -852,12 +874,12 @@ ModelCost WorkOf(const Scenario& s) {
   const double bytes = D(BytesPerValue(m.torch_dtype));
   const LayerParameters p = ParametersOf(m, tp);
   const double dense = p.split / group + p.whole;
-  c.dense_bytes = dense * DenseBytes(m) + p.router * bytes;
+  c.dense_bytes = dense * MovedBytes(m.quantization, DenseBytes(m)) + p.router * bytes;
   c.dense_flops_per_token = 2 * (dense + p.router);
   const std::int64_t gpus = tp * c.expert_replicas;
   const double share = ExpertShare(m, s.engine, gpus);
   if (s.engine.enable_expert_parallel) c.expert_parallel = gpus;
-  c.expert_bytes = p.experts * share * ExpertBytes(m);
+  c.expert_bytes = p.experts * share * MovedBytes(ExpertQuantization(m), ExpertBytes(m));
   if (c.experts > 0) {
     // As many tokens come from the other replicas as its own go to them.
     c.expert_flops_per_token =

@@ -16,7 +16,7 @@
 namespace servecast {
 
 // What a matrix product is computed in.
-enum class MatrixType { k16, k8, k4, k32 };
+enum class MatrixType { k16, k8, k4, k32, kInt8 };
 
 std::int64_t ExpertLayers(const ModelSpec& m);
 bool Latent(const ModelSpec& m);  // its cache holds a latent (MLA)
@@ -75,10 +75,11 @@ struct ModelCost {
 
 // By the data sheet.
 inline double PeakTflops(const HardwareSpec& hardware, MatrixType type) {
-  return type == MatrixType::k4    ? hardware.peak_fp4_tflops
-         : type == MatrixType::k8  ? hardware.peak_fp8_tflops
-         : type == MatrixType::k32 ? hardware.peak_fp32_tflops
-                                   : hardware.peak_bf16_tflops;
+  return type == MatrixType::k4      ? hardware.peak_fp4_tflops
+         : type == MatrixType::k8    ? hardware.peak_fp8_tflops
+         : type == MatrixType::kInt8 ? hardware.peak_int8_tops
+         : type == MatrixType::k32   ? hardware.peak_fp32_tflops
+                                     : hardware.peak_bf16_tflops;
 }
 
 // Whether layers keep blocks in several tables of a request, or one of another kind than full

@@ -30,6 +30,7 @@ double ByteNs(const HardwareSpec& h) { return 1 / h.memory_bandwidth_gb_s; }
 const char* TypeName(MatrixType type, double weight_bytes) {
   if (type == MatrixType::k8) return "fp8";
   if (type == MatrixType::k4) return "nvfp4";
+  if (type == MatrixType::kInt8) return "int8";
   return weight_bytes < 1 ? "mxfp4" : "bf16";
 }
 

@@ -105,7 +105,8 @@ std::string FormOf(const ModelSpec& m) {
 }
 
 std::string WeightsOf(const ModelSpec& m) {
-  constexpr const char* kWeights[] = {"16", "fp8", "int4", "nvfp4", "mxfp4"};
+  constexpr const char* kWeights[] = {"16",   "fp8",        "int4", "nvfp4",    "mxfp4",
+                                      "int8", "int8_w8a16", "nf4",  "mxfp4_all"};
   if (m.torch_dtype == DType::kFloat32) return "32";
   return kWeights[static_cast<std::size_t>(m.quantization)];
 }

@@ -23,7 +23,7 @@ struct SetupFeatures {
   std::string laboratory;   // who measured; "": a user's own server, near to nobody's
   std::string model;        // as ModelKey has it
   std::string form;         // dense, dense-window, moe, moe-mla, moe-sink
-  std::string weights;      // 16, fp8, int4, nvfp4, mxfp4
+  std::string weights;      // 16, fp8, int4 ...: model.quantization
   std::string gpu, engine;  // presets: "h100-sxm", "vllm-0.19"
   RunKind run = RunKind::kServing;
   bool expert_parallel = false;

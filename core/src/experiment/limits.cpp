@@ -44,6 +44,7 @@ void Compute(Scenario& s, double factor, const Report&) {
     h.peak_bf16_tflops *= factor;
     h.peak_fp8_tflops *= factor;
     h.peak_fp4_tflops *= factor;
+    h.peak_int8_tops *= factor;
   });
 }
 void Bandwidth(Scenario& s, double factor, const Report&) {

@@ -39,7 +39,8 @@ const std::set<std::string>& VllmMembers() {
 }
 
 const char* NameOf(Quantization quantization) {
-  constexpr const char* kNames[] = {"none", "fp8", "int4", "nvfp4", "mxfp4"};
+  constexpr const char* kNames[] = {"none", "fp8",        "int4", "nvfp4",    "mxfp4",
+                                    "int8", "int8_w8a16", "nf4",  "mxfp4_all"};
   return kNames[static_cast<int>(quantization)];
 }
 

@@ -118,6 +118,9 @@ void Draft::SettleModel() {
   if (!model.is_object()) model = Json::object();
   Json members = std::exchange(model, Json::object());
   const std::string named = model_name_.empty() ? "" : ModelPresetOf(model_name_);
+  // A method of an option names the form of the files; which bits it has the files say.
+  const bool of_files = figures_.is_object() && TextIn(figures_, "quantization") != "";
+  if (of_files && left_) members.erase("quantization");
   if (!figures_.is_null()) {
     std::string same;
     for (const std::string_view id : AllPresetIds("models")) {
@@ -148,6 +151,9 @@ void Draft::SettleModel() {
     const Json* preset = Preset("models", named);
     const bool native = preset != nullptr && preset->value("quantization", "none") != "none";
     std::string said = weights ? *weights : "";
+    if (said == "int8_w8a16") members.erase("quantization");  // "gptq" of an option has no bits
+    const bool dense = preset != nullptr && preset->value("num_local_experts", 0) == 0;
+    if (said == "mxfp4" && dense) said = "mxfp4_all";
     if (said.empty() && native && SaysSixteenBits(model_name_)) said = "none";
     const std::string of_experts =
         preset == nullptr ? "none" : preset->value("expert_quantization", "none");

@@ -112,10 +112,28 @@ class Parts {
   std::map<std::string, std::set<long>> covered_;
 };
 
-double BytesOf(const std::string& type, double group) {
-  if (type == "fp8") return 1;
-  if (type == "int4") return 0.5 + 2 / (group > 0 ? group : 128);
-  return type == "mxfp4" ? 0.53125 : 0.5625;
+// As QuantizedBytes of cost/model_cost.cpp.
+double BytesOf(const std::string& type, double group, bool zero_points) {
+  if (type == "fp8" || type == "int8") return 1;
+  if (type == "mxfp4_all") return 0.53125;
+  if (type == "nvfp4") return 0.5625;
+  const double bytes = type == "int8_w8a16" ? 1 : 0.5;
+  if (group == 0) group = type == "int4" ? 128 : type == "nf4" ? 32 : 0;
+  return group > 0 ? bytes + (2 + (zero_points ? bytes : 0)) / group : bytes;
+}
+
+// Writes what scales and zero points take beside weights of `type`; returns bytes of a weight.
+double SettleScales(const ScaleGroups& scales, const std::string& type, const LeftJson& model,
+                    LeftJson& members) {
+  if (type != "int4" && type != "int8_w8a16" && type != "nf4") return BytesOf(type, 0, false);
+  const double group = scales.group >= 0 ? scales.group : FigureOf(model, "hidden_size");
+  const double usual = type == "int4" ? 128 : type == "nf4" ? 32 : 0;
+  if (group > 0 && group != usual) {
+    members["quantization_group_size"] = static_cast<std::int64_t>(group);
+  }
+  const bool zero_points = scales.zero_points && type != "nf4";
+  if (zero_points) members["quantization_zero_points"] = true;
+  return BytesOf(type, group, zero_points);
 }
 
 }  // namespace
@@ -148,16 +166,13 @@ std::string SettleLeftLayers(const LeftLayers& left, const LeftJson& model, Left
   const double plain = parts.Attention(true) +
                        shared * std::min(1.0, share * layers / std::max(layers - dense, 1.0)) +
                        mlp * parts.ShareOfDense(dense);
-  if (type == "int4" && left.group > 0 && left.group != 128) {
-    members["quantization_group_size"] = static_cast<std::int64_t>(left.group);
-  }
-  const double bytes = BytesOf(type, left.group);
+  const double bytes = SettleScales(left.scales, type, model, members);
   const double all = experts * bytes + (rest - plain) * bytes + plain * 2 +
                      2 * FigureOf(model, "vocab_size") * hidden * 2;
   const bool apart = count > 0 && plain > rest - plain;
   if (apart) {
-    members["quantization"] = "none";
-    members["expert_quantization"] = type;
+    members["quantization"] = type == "mxfp4_all" ? "mxfp4" : "none";
+    if (type != "mxfp4_all") members["expert_quantization"] = type;
   }
   const double error = apart ? (rest - plain) * (2 - bytes) : plain * (bytes - 2);
   const double percent = all > 0 ? 100 * error / all : 0;

@@ -6,12 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "import/checkpoint_weights.h"
+
 namespace servecast {
 
 struct LeftLayers {
   std::vector<std::string>
-      names;         // "model.layers.3.self_attn*"; the head and norms are not among them
-  double group = 0;  // weights that share a scale; 0: not said
+      names;  // "model.layers.3.self_attn*"; the head and norms are not among them
+  ScaleGroups scales;
   std::string from;  // "quantization_config of config.json"
 };
 

@@ -11,9 +11,8 @@
 
 #include "base/printable.h"
 #include "base/text.h"
-#include "import/json_members.h"
+#include "import/checkpoint_weights.h"
 #include "import/model_layers.h"
-#include "import/names.h"
 #include "io/json_document.h"
 
 namespace servecast {
@@ -482,8 +481,7 @@ class ConfigReader {
     if (quantized == nullptr) return;
     const std::optional<std::string> type = WeightsOfQuantization(*quantized);
     if (!type) {
-      Complain(
-          Format("/quantization_config: found {}, which is not modelled", ShortJson(*quantized)));
+      Complain("/quantization_config: " + UnknownWeights(*quantized));
     } else if (!type->empty()) {
       model_["quantization"] = *type;
       // Experts in another type than the rest, which is in blocks of 8 bits.
@@ -507,133 +505,6 @@ class ConfigReader {
 };
 
 }  // namespace
-
-namespace {
-
-const Json* MemberOf(const Json& of, const char* key) {
-  if (!of.is_object()) return nullptr;
-  const auto at = of.find(key);
-  return at == of.end() || at->is_null() ? nullptr : &*at;
-}
-
-// The types where each layer has its own. Of experts, and of what else there is; of a dense model
-// the MLPs', which are most. nullopt: more than one of a kind, or one that is not modelled.
-struct MixedTypes {
-  std::string experts, rest;  // "": none of them
-};
-std::optional<MixedTypes> MixedWeights(const Json& quantized) {
-  const Json* layers = ObjectIn(quantized, "quantized_layers");
-  if (layers == nullptr) return std::nullopt;
-  std::string experts, mlp, others;
-  bool several = false;
-  for (const auto& [name, layer] : layers->items()) {
-    const auto is = [&n = name](const char* part) { return n.find(part) != std::string::npos; };
-    if (is("lm_head")) continue;
-    const std::string algorithm = TextIn(layer, "quant_algo");
-    const char* type = algorithm.find("NVFP4") != std::string::npos ? "nvfp4"
-                       : algorithm.find("FP8") != std::string::npos ? "fp8"
-                                                                    : nullptr;
-    if (type == nullptr) return std::nullopt;
-    const bool routed = is("experts") && !is("shared_expert");
-    const bool of_mlp = is(".mlp") || is(".ffn") || is("shared_expert");
-    std::string& of = routed ? experts : of_mlp ? mlp : others;
-    several = several || (&of != &others && !of.empty() && of != type);
-    of = type;
-  }
-  if (several || (experts.empty() && mlp.empty())) return std::nullopt;
-  return MixedTypes{experts, mlp.empty() ? others : mlp};
-}
-
-}  // namespace
-
-// By the method that its writer names; nullopt for what is not modelled.
-std::optional<std::string> WeightsOfQuantization(const Json& quantized) {
-  const std::string producer = ObjectIn(quantized, "producer") != nullptr
-                                   ? TextIn(*ObjectIn(quantized, "producer"), "name")
-                                   : "";
-  std::string method = LowerCase(TextIn(quantized, "quant_method"));
-  // ModelOpt's files of their own have no method.
-  const bool modelopt =
-      producer == "modelopt" || (method.empty() && !TextIn(quantized, "quant_algo").empty());
-  if (modelopt) method = "modelopt";
-  const auto bits = [](const Json& of, const char* key) {
-    const Json* member = MemberOf(of, key);
-    return member != nullptr && member->is_number() ? member->get<double>() : 0.0;
-  };
-  if (method == "mxfp4") return "mxfp4";
-  if (method == "fp8" || method == "fbgemm_fp8") return "fp8";
-  if (method == "awq" || method == "gptq" || method == "auto-round") {
-    const double number = std::max(bits(quantized, "bits"), bits(quantized, "w_bit"));
-    return number == 4 ? std::optional<std::string>("int4") : std::nullopt;
-  }
-  if (TextIn(quantized, "quant_algo") == "MIXED_PRECISION") {
-    const std::optional<MixedTypes> types = MixedWeights(quantized);
-    if (!types) return std::nullopt;
-    return types->rest.empty() ? types->experts : types->rest;
-  }
-  if (method == "modelopt" || method == "modelopt_fp4") {
-    const std::string algorithm = TextIn(quantized, "quant_algo");
-    return algorithm.empty() ? std::nullopt : WeightsOf(algorithm);
-  }
-  if (method != "compressed-tensors") return std::nullopt;
-  for (const char* four : {"nvfp4", "mxfp4"}) {
-    if (TextIn(quantized, "format").find(four) == 0) return four;
-  }
-  const Json* groups = MemberOf(quantized, "config_groups");
-  if (groups == nullptr || !groups->is_object() || groups->empty()) return std::nullopt;
-  std::optional<std::string> found;
-  for (const Json& group : *groups) {
-    const Json* weights = MemberOf(group, "weights");
-    if (weights == nullptr) return std::nullopt;
-    const double number = bits(*weights, "num_bits");
-    const bool floats = TextIn(*weights, "type") == "float";
-    const char* type = floats && number == 8    ? "fp8"
-                       : floats && number == 4  ? "nvfp4"
-                       : !floats && number == 4 ? "int4"
-                                                : nullptr;
-    if (type == nullptr || (found && *found != type)) return std::nullopt;
-    found = type;
-  }
-  return found;
-}
-
-std::string ExpertsOfQuantization(const Json& quantized) {
-  if (TextIn(quantized, "quant_algo") != "MIXED_PRECISION") return "";
-  const std::optional<MixedTypes> types = MixedWeights(quantized);
-  return types && !types->rest.empty() && types->rest != types->experts ? types->experts : "";
-}
-
-std::string KvCacheOf(const Json& quantized) {
-  // vllm/utils/torch_utils.py get_kv_cache_quant_algo_string; attention/layer.py for
-  // llm-compressor.
-  if (LowerCase(TextIn(quantized, "kv_cache_quant_algo")) == "fp8") return "fp8";
-  const Json* scheme = ObjectIn(quantized, "kv_cache_scheme");
-  const bool fp8 =
-      scheme != nullptr && TextIn(*scheme, "num_bits") == "8" && TextIn(*scheme, "type") == "float";
-  return fp8 ? "fp8" : "";
-}
-
-std::vector<std::string> LeftOutOf(const Json& quantized) {
-  // Heads, embeddings, norms and routers have 16 bits here as well; towers of images are not
-  // modelled.
-  static constexpr std::string_view kOthers[] = {"lm_head", "embed",       "norm",   "router",
-                                                 "vision",  "visual",      "mtp",    "audio",
-                                                 "mm_",     "multi_modal", "eh_proj"};
-  std::vector<std::string> left;
-  for (const char* key :
-       {"ignore", "modules_to_not_convert", "exclude_modules", "ignored_layers"}) {
-    for (const Json& each : ListIn(quantized, key)) {
-      const std::string name = servecast::TextOf(each);
-      const bool other = std::any_of(std::begin(kOthers), std::end(kOthers), [&name](auto part) {
-        return name.find(part) != std::string::npos;
-      });
-      const bool gate = (name.size() > 3 && name.compare(name.size() - 4, 4, "gate") == 0) ||
-                        name.find("score_correction_bias") != std::string::npos;
-      if (!name.empty() && !other && !gate) left.push_back(name);
-    }
-  }
-  return left;
-}
 
 Result<Json> ModelOfConfig(const Json& config, const std::string& file) {
   return ConfigReader(config, file).Read();

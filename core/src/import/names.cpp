@@ -70,12 +70,18 @@ struct WeightWord {
   const char* type;
 };
 constexpr std::array<WeightWord, 24> kWeightWords = {{
-    {"mxfp4", "mxfp4"}, {"nvfp4", "nvfp4"}, {"nvfp4a16", "nvfp4"}, {"fp4", "nvfp4"},
-    {"fp8", "fp8"},     {"int4", "int4"},   {"w4a16", "int4"},     {"awq", "int4"},
-    {"gptq", "int4"},   {"bf16", ""},       {"fp16", ""},          {"int8", nullptr},
-    {"w8a8", nullptr},  {"w8a16", nullptr}, {"w4a8", nullptr},     {"int3", nullptr},
-    {"int2", nullptr},  {"8bit", nullptr},  {"4bit", nullptr},     {"3bit", nullptr},
-    {"2bit", nullptr},  {"bnb", nullptr},   {"nf4", nullptr},      {"gguf", nullptr},
+    {"mxfp4", "mxfp4"},    {"nvfp4", "nvfp4"},
+    {"nvfp4a16", "nvfp4"}, {"fp4", "nvfp4"},
+    {"fp8", "fp8"},        {"int4", "int4"},
+    {"w4a16", "int4"},     {"awq", "int4"},
+    {"gptq", "int4"},      {"bf16", ""},
+    {"fp16", ""},          {"int8", "int8"},
+    {"w8a8", "int8"},      {"w8a16", "int8_w8a16"},
+    {"w4a8", nullptr},     {"int3", nullptr},
+    {"int2", nullptr},     {"8bit", nullptr},
+    {"4bit", nullptr},     {"3bit", nullptr},
+    {"2bit", nullptr},     {"bnb", "nf4"},
+    {"nf4", "nf4"},        {"gguf", nullptr},
 }};
 
 const WeightWord* FindWeightWord(std::string_view word) {
@@ -407,13 +413,22 @@ std::optional<std::string> WeightsOf(std::string_view precision) {
   if (has("fp4")) return "nvfp4";
   if (has("fp8") || has("float8")) return "fp8";
   if (has("int4") || has("w4a16") || has("awq")) return "int4";
+  if (has("w8a8")) return "int8";
+  if (has("w8a16")) return "int8_w8a16";
+  if (has("bitsandbytes") || has("nf4")) return "nf4";
   if (has("gptq") && !has("8")) return "int4";
   return std::nullopt;
 }
 
 std::optional<std::string> WeightsInName(std::string_view model) {
   std::string found;
-  for (const std::string& word : WordsOf(WithoutOwner(model))) {
+  const Words words = WordsOf(WithoutOwner(model));
+  const auto has = [&words](const char* word) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  };
+  if (has("gptq") && (has("int8") || has("8bit"))) return "int8_w8a16";
+  if (has("bnb") && (has("4bit") || has("8bit"))) return has("8bit") ? "int8" : "nf4";
+  for (const std::string& word : words) {
     const WeightWord* weights = FindWeightWord(word);
     if (weights == nullptr) continue;
     if (weights->type == nullptr) return std::nullopt;

@@ -273,7 +273,7 @@ class Server {
         draft_.TakeModelMember("model.quantization", *weights, given->Words());
       } else {
         draft_.Ignore(given->Words(),
-                      method.find("bitsandbytes") == 0 || method == "gguf"
+                      method == "gguf"
                           ? kNotModelled
                           : std::string_view("the weights are as the model's config says"));
       }

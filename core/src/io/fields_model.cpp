@@ -141,15 +141,22 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
           .help = "layers of several kinds: a period, repeated up to num_hidden_layers",
           .nullable = true},
          layers);
-  f.Enum(
-      {.name = "quantization",
-       .help = "data type of the weight matrices; none: torch_dtype; mxfp4: of the experts' only"},
-      &ModelSpec::quantization, {"none", "fp8", "int4", "nvfp4", "mxfp4"});
+  const Choices types = {"none", "fp8",        "int4", "nvfp4",    "mxfp4",
+                         "int8", "int8_w8a16", "nf4",  "mxfp4_all"};
+  f.Enum({.name = "quantization",
+          .help = "data type of the weight matrices; none: torch_dtype; mxfp4: of the experts' "
+                  "only; int8: activations too"},
+         &ModelSpec::quantization, types);
   f.Enum({.name = "expert_quantization",
           .help = "data type of the experts' weights where it is another; none: as quantization"},
-         &ModelSpec::expert_quantization, {"none", "fp8", "int4", "nvfp4", "mxfp4"});
-  f.Add(optional("quantization_group_size", "weights that share a scale of 16 bits (int4); 0: 128"),
+         &ModelSpec::expert_quantization, types);
+  f.Add(optional("quantization_group_size",
+                 "weights that share a scale of 16 bits; 0: 128 in int4, 32 in nf4, a row in "
+                 "int8_w8a16"),
         &ModelSpec::quantization_group_size);
+  f.Add({.name = "quantization_zero_points",
+         .help = "each group of int4 and int8_w8a16 has a zero point, as wide as a weight"},
+        &ModelSpec::quantization_zero_points);
   f.Add(optional("expert_hidden_size", "width that experts work in; 0: hidden_size"),
         &ModelSpec::expert_hidden_size);
   f.Add({.name = "top_p_by_default",
@@ -325,6 +332,13 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .help = "peak of dense 4-bit float matrix products; 0: the GPU has none",
          .compared = true},
         &HardwareSpec::peak_fp4_tflops);
+  f.Add({.name = "peak_int8_tops",
+         .unit = "TOP/s",
+         .min = 0,
+         .max = 1e6,
+         .help = "peak of dense 8-bit integer matrix products; 0: unknown, int8 runs in 16 bits",
+         .compared = true},
+        &HardwareSpec::peak_int8_tops);
   f.Add({.name = "interconnect_gb_s",
          .unit = "GB/s",
          .min = 0.1,

@@ -21,7 +21,8 @@ Scenario WithSlowReplica(const Scenario& scenario, double share) {
   const Interconnect kind = InterconnectOf(hardware);
   for (double* figure :
        {&hardware.memory_bandwidth_gb_s, &hardware.peak_fp32_tflops, &hardware.peak_bf16_tflops,
-        &hardware.peak_fp8_tflops, &hardware.peak_fp4_tflops, &hardware.interconnect_gb_s}) {
+        &hardware.peak_fp8_tflops, &hardware.peak_fp4_tflops, &hardware.peak_int8_tops,
+        &hardware.interconnect_gb_s}) {
     *figure *= share;
   }
   if (InterconnectOf(hardware) != kind) hardware.interconnect = kind;

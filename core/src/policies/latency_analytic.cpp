@@ -186,7 +186,7 @@ class Analytic final : public LatencyModel {
         all_read_ = true;
         expert_bytes_ /= s.engine.fp8_experts_read_share;
       }
-      if (cost.expert_type == MatrixType::k8) {
+      if (cost.expert_type == MatrixType::k8 || cost.expert_type == MatrixType::kInt8) {
         kernels_ns_ += kRoundingNs * static_cast<double>(cost.expert_layers);
       }
       busiest_ =
