@@ -489,6 +489,31 @@ TEST(ImportForms, TextsWithFacts_AreAsTheirReaderHasThem) {
   }
 }
 
+// Decoders that pool what they read are planned with one token; encoders are refused by name.
+TEST(ImportForms, PoolingModels_AreOnePassOrRefused) {
+  const std::string sizes =
+      R"("hidden_size":4096,"num_hidden_layers":36,"num_attention_heads":32,"num_key_value_heads":8,)"
+      R"("head_dim":128,"intermediate_size":12288,"vocab_size":151665,"max_position_embeddings":40960})";
+  for (const char* architecture :
+       {"Qwen3Model", "Qwen3ForSequenceClassification", "Qwen3ForRewardModel"}) {
+    const Imported imported = Import(std::string(R"({"architectures":[")") + architecture +
+                                     R"("],"model_type":"qwen3",)" + sizes);
+    ASSERT_FALSE(imported.document.empty()) << architecture;
+    EXPECT_EQ(JsonOf(imported.document)["workload"]["output_tokens"]["value"], 1);
+    ASSERT_EQ(imported.warnings.size(), 1u) << Listed(imported);
+    EXPECT_NE(imported.warnings[0].find("decodes nothing"), std::string::npos);
+  }
+  for (const char* both_ways :
+       {R"({"architectures":["XLMRobertaModel"],"model_type":"xlm-roberta",)",
+        R"({"architectures":["Qwen3Model"],"model_type":"qwen3","is_causal":false,)"}) {
+    const Imported imported = Import(both_ways + sizes);
+    EXPECT_TRUE(imported.document.empty());
+    ASSERT_EQ(imported.issues.size(), 1u);
+    EXPECT_NE(imported.issues[0].message.find("in both directions"), std::string::npos)
+        << imported.issues[0].message;
+  }
+}
+
 // The first row of a sweep is the scenario, the others are axes of servecast sweep.
 TEST(ImportForms, Sweeps_AreTheirFirstRowAndTheAxesOfAll) {
   ExpectForm({"bench-sweep.sh",

@@ -44,10 +44,10 @@ constexpr Option kBenchOptions[] = {
     {"sharegpt-output-len", kCount, {}, "", {}, {}, "answers as in the data set"},
     {"num-warmups", kCount, {}, "warm-up is measure.warmup_s"},
     {"ignore-eos", kFlag, {}, "lengths here are those that are asked for"},
-    {"backend", kText, {}, kNoTime},
-    {"endpoint-type", kText, {}, kNoTime},
+    {"backend", kText, {}, ""},
+    {"endpoint-type", kText, {}, ""},
     {"base-url", kText, {}, kNoTime},
-    {"endpoint", kText, {}, kNoTime},
+    {"endpoint", kText, {}, ""},
     {"host", kText, {}, kNoTime},
     {"port", kText, {}, kNoTime},
     {"tokenizer", kText, {}, kNoTime},
@@ -137,6 +137,19 @@ void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
   prefix(1, number("random-prefix-len", 0), "--random-prefix-len");
 }
 
+// "openai-embeddings", "vllm-pooling", "vllm-rerank", "/v1/embeddings".
+void TakePooled(const GivenOptions& given, Draft& draft) {
+  for (const char* name : {"backend", "endpoint-type", "endpoint"}) {
+    const GivenOption* option = given.Find(name);
+    if (option == nullptr) continue;
+    const std::string value = option->value.value_or("");
+    for (const char* part : {"embedding", "pooling", "rerank", "classify", "/score"}) {
+      if (value.find(part) != std::string::npos) return draft.TakePooling(option->Words());
+    }
+    draft.Ignore(option->Words(), kNoTime);
+  }
+}
+
 void Read(GivenOptions given, Draft& draft) {
   given.LeaveUnread(0, true, draft);
   if (const std::string model = given.Text("model"); !model.empty())
@@ -168,6 +181,7 @@ void Read(GivenOptions given, Draft& draft) {
   draft.Assume("workload.requests", 1000, "vllm bench serve's default");
   TakeArrivals(traffic, "vllm bench serve", draft);
   TakeLengthsOf(given, draft);
+  TakePooled(given, draft);
   if (const GivenOption* metadata = given.Find("metadata")) TakeMetadata(*metadata, draft);
   if (const GivenOption* goodput = given.Find("goodput")) TakeGoodput(goodput->all, draft);
 }

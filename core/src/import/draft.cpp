@@ -232,6 +232,10 @@ void Draft::TakeSampling(bool top_p, std::string_view from) {
   if (!sampling_) sampling_ = {top_p, std::string(from)};
 }
 
+void Draft::TakePooling(std::string_view from) {
+  if (pooling_.empty()) pooling_ = ShownText(from, kShown);
+}
+
 void Draft::TakeModelFigures(Json figures, std::string_view from) {
   if (!figures_.is_null() && figures_ != figures) {
     Remark(Format("the figures of {} take the place of those of an earlier file", from));

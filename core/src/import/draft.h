@@ -67,6 +67,9 @@ class Draft {
   // Whether clients' requests are sampled by top-p or top-k: they overrule what servers and the
   // model's files say, whichever comes first.
   void TakeSampling(bool top_p, std::string_view from);
+  // A model that answers with what it pools of a prompt (embeddings, scores, classes) and decodes
+  // nothing: requests get one output token, and no target is of more.
+  void TakePooling(std::string_view from);
   // A GPU by what its maker or a cloud calls it.
   void TakeGpu(std::string_view name, std::string_view from);
   // So many of them are in the machine that a text describes.
@@ -98,6 +101,8 @@ class Draft {
   nlohmann::json& At(std::string_view path);
   void Put(std::string_view path, nlohmann::json value, std::string_view from, bool said);
   void Settle(const nlohmann::json& base);
+  void SettlePooling();
+  void DropDecodeTargets(nlohmann::json& document);
   void SettleModel();
   void SettleLinks();
   void SettlePools();
@@ -124,6 +129,7 @@ class Draft {
   nlohmann::json figures_;
   std::optional<LeftLayers> left_;
   std::optional<std::pair<bool, std::string>> sampling_;
+  std::string pooling_;  // the words that say it
   struct Links {
     bool through_host = false;
     std::string from;

@@ -87,6 +87,9 @@ void ReadHfConfig(const ImportSource& source, Draft& draft) {
     TakeQuantization(*quantized, "quantization_config of config.json", draft);
   }
   draft.TakeModelFigures(std::move(model.value()), "config.json");
+  if (const std::string pooled = PooledArchitecture(*source.json); !pooled.empty()) {
+    draft.TakePooling(Format("{} of config.json", pooled));
+  }
 }
 
 }  // namespace servecast

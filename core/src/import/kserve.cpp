@@ -131,6 +131,8 @@ CommandWords OptionsOfRuntime(const CommandWords& words, std::string& model) {
                               : next                      ? words[++i]
                                                           : "";
     if (name == "model-id") model = value;
+    const bool generates = value.find("generation") != std::string::npos;
+    if (name == "task" && !generates) options.push_back("--task=" + value);
   }
   return options;
 }

@@ -174,6 +174,25 @@ const Family* FindFamily(std::string_view type) {
   return at == kFamilies.end() ? nullptr : &*at;
 }
 
+std::string FirstArchitecture(const Json& config) {
+  const auto names = config.find("architectures");
+  const bool named =
+      names != config.end() && names->is_array() && !names->empty() && (*names)[0].is_string();
+  return named ? (*names)[0].get<std::string>() : "";
+}
+
+// "Qwen3" of "Qwen3ForSequenceClassification" and "Qwen3Model"; "" of what generates.
+std::string FamilyThatPools(std::string_view architecture) {
+  for (const std::string_view ending : {"ForSequenceClassification", "ForTokenClassification",
+                                        "ForRewardModel", "ForProcessRewardModel", "Model"}) {
+    if (architecture.size() <= ending.size()) continue;
+    const std::string_view rest = architecture.substr(0, architecture.size() - ending.size());
+    if (architecture.substr(rest.size()) == ending && rest.find("LMHead") == std::string_view::npos)
+      return std::string(rest);
+  }
+  return "";
+}
+
 // Members of a config file that mean for us what they say there, or nearly.
 class ConfigReader {
  public:
@@ -275,16 +294,21 @@ class ConfigReader {
 
   // "Llama" of ["LlamaForCausalLM"]; of a wrapper only the inner one counts.
   std::string Architecture() {
-    const Json* names = Find("architectures");
-    if (names == nullptr || !names->is_array() || names->empty() || !(*names)[0].is_string()) {
-      return "";
-    }
-    const std::string name = (*names)[0].get<std::string>();
+    const std::string name = FirstArchitecture(*config_);
+    if (name.empty()) return "";
     for (const char* ending : {"ForCausalLM", "ForConditionalGeneration", "LMHeadModel"}) {
       const std::size_t at = name.find(ending);
       if (at != std::string::npos) return name.substr(0, at);
     }
-    Complain(Format("/architectures: found {}, which generates no text", ShownText(name, 40)));
+    const std::string pooled = FamilyThatPools(name);
+    const bool both_ways = Flag("use_bidirectional_attention", false) || !Flag("is_causal", true) ||
+                           name.find("Bidirectional") != std::string::npos;
+    if (!both_ways && servecast::FindFamily(pooled) != nullptr) return pooled;
+    Complain(Format("/architectures: found {}, which {}", ShownText(name, 40),
+                    pooled.empty() ? "generates no text"
+                                   : "pools and is none of the decoders known here; encoders, "
+                                     "which read in both directions and keep no KV cache, are not "
+                                     "modelled"));
     return "";
   }
 
@@ -508,6 +532,11 @@ class ConfigReader {
 
 Result<Json> ModelOfConfig(const Json& config, const std::string& file) {
   return ConfigReader(config, file).Read();
+}
+
+std::string PooledArchitecture(const Json& config) {
+  std::string name = FirstArchitecture(config);
+  return FamilyThatPools(name).empty() ? "" : name;
 }
 
 Result<std::string> ModelFromConfig(std::string_view text, const std::string& file) {

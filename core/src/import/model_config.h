@@ -17,4 +17,8 @@ Result<std::string> ModelFromConfig(std::string_view text, const std::string& fi
 // The same of a file that has been read. Requires: an object.
 Result<nlohmann::json> ModelOfConfig(const nlohmann::json& config, const std::string& file);
 
+// The first of its /architectures if that pools what it read ("Qwen2Model",
+// "Qwen3ForSequenceClassification") and generates nothing; else "".
+std::string PooledArchitecture(const nlohmann::json& config);
+
 }  // namespace servecast

@@ -138,7 +138,14 @@ std::string ModelWord(std::string_view name) {
 struct ModelAlias {
   std::string_view word, preset;
 };
-constexpr std::array<ModelAlias, 21> kModelAliases = {{
+constexpr std::array<ModelAlias, 27> kModelAliases = {{
+    // Tuned from them: other words in the vocabulary are 0.1 % of the weights.
+    {"qwen3embedding0.6b", "qwen3-0.6b"},
+    {"qwen3embedding4b", "qwen3-4b"},
+    {"qwen3embedding8b", "qwen3-8b"},
+    {"qwen3reranker0.6b", "qwen3-0.6b"},
+    {"qwen3reranker4b", "qwen3-4b"},
+    {"qwen3reranker8b", "qwen3-8b"},
     {"mistralnemo", "mistral-nemo-12b"},
     {"mistrallarge", "mistral-large"},
     {"llama4scout", "llama-4-scout-17b-16e"},
@@ -353,6 +360,13 @@ std::string ModelPresetOf(std::string_view name) {
     if (alias.word == wanted) return std::string(alias.preset);
   }
   return "";
+}
+
+bool PoolsByName(std::string_view model) {
+  const Words words = WordsOf(WithoutOwner(model));
+  return std::any_of(words.begin(), words.end(), [](const std::string& word) {
+    return word == "embedding" || word == "reranker" || word == "embed" || word == "rerank";
+  });
 }
 
 bool SameModel(std::string_view a, std::string_view b) {

@@ -11,6 +11,9 @@ namespace servecast {
 
 // "meta-llama/Llama-3.1-8B-Instruct-FP8" is llama-3.1-8b; "" when none is meant.
 std::string ModelPresetOf(std::string_view name);
+// "Qwen3-Embedding-8B", "Qwen3-Reranker-4B": a model that pools what it reads, and generates
+// nothing.
+bool PoolsByName(std::string_view model);
 // The same model by two names: but for owner, case, tuning, date and type of the weights.
 bool SameModel(std::string_view a, std::string_view b);
 

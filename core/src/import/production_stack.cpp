@@ -20,8 +20,7 @@ CommandWords OptionsOfStack(const StackJson& config) {
   StackJson options = StackJson::object();
   for (const auto& [member, value] : config.items()) {
     // Of these the chart makes other things than options.
-    static constexpr std::string_view kOthers[] = {"v0",  "v1",     "extraArgs", "port",
-                                                   "env", "runner", "convert"};
+    static constexpr std::string_view kOthers[] = {"v0", "v1", "extraArgs", "port", "env"};
     if (std::find(std::begin(kOthers), std::end(kOthers), member) != std::end(kOthers)) continue;
     if (TextOf(value) == "0" && member != "seed") continue;  // "max-loras 0": not given
     options[member] = value;

@@ -44,6 +44,7 @@ constexpr Option kSglangOptions[] = {
     {"kv-cache-dtype", kText, {}, "", {}, "auto|bf16|bfloat16|fp8_e4m3|fp8_e5m2", "auto"},
     {"disable-radix-cache", kFlag, {}, ""},
     {"disable-overlap-schedule", kFlag, {}, ""},
+    {"is-embedding", kFlag, {}, ""},
     {"quantization", kText, {}, "", {}, {}, "the weights are as the model's config says"},
     {"dtype", kText, {}, kNoTime},
     {"disable-cuda-graph", kFlag, {}, ""},
@@ -99,21 +100,14 @@ constexpr Option kSglangOptions[] = {
     {"watchdog-timeout", kNumber, {}, kNoTime},
 };
 
-constexpr std::string_view kSglangApart[] = {"model-path",
-                                             "dp-size",
-                                             "data-parallel-size",
-                                             "ep-size",
-                                             "expert-parallel-size",
-                                             "kv-cache-dtype",
-                                             "disable-radix-cache",
-                                             "disable-overlap-schedule",
-                                             "quantization",
-                                             "disable-cuda-graph",
-                                             "disaggregation-mode",
-                                             "schedule-policy",
-                                             "chunked-prefill-size",
-                                             "retraction-policy",
-                                             "node-rank"};
+constexpr std::string_view kSglangApart[] = {"model-path",           "dp-size",
+                                             "data-parallel-size",   "ep-size",
+                                             "expert-parallel-size", "kv-cache-dtype",
+                                             "disable-radix-cache",  "disable-overlap-schedule",
+                                             "quantization",         "disable-cuda-graph",
+                                             "is-embedding",         "disaggregation-mode",
+                                             "schedule-policy",      "chunked-prefill-size",
+                                             "retraction-policy",    "node-rank"};
 
 // Whether it has the rules that the preset sglang-0.5.9 has: it is that version, or one before it.
 bool IsOf059(std::string_view version) {
@@ -221,6 +215,7 @@ class SglangServer {
     if (given_.Find("disable-cuda-graph") != nullptr) {
       draft_.Take(Path("engine.cuda_graphs"), "eager", "--disable-cuda-graph");
     }
+    if (given_.Find("is-embedding") != nullptr) draft_.TakePooling("--is-embedding");
     if (Count("ep-size", "expert-parallel-size") > 1) {
       draft_.Take(Path("engine.enable_expert_parallel"), true, "--ep-size");
     }

@@ -59,6 +59,11 @@ constexpr Option kVllmOptions[] = {
     {"enforce-eager", kSwitch, {}, ""},
     {"generation-config", kText, {}, "", {}, {}, "as the model's file says"},
     {"kv-transfer-config", kText, {}, "", {}, {}, "no role"},
+    {"runner", kText, {}, "", {}, "auto|generate|pooling|draft", "a model that generates"},
+    {"task", kText, {}, "", {}, {}, "a model that generates"},
+    {"convert", kText, {}, "", {}, "auto|none|embed|classify|reward", "a model that generates"},
+    {"pooler-config", kText, {}, "", {}, {}, "a model that generates"},
+    {"override-pooler-config", kText, {}, "", {}, {}, "a model that generates"},
     {"disable-async-output-proc", kFlag, {}, kV0},
     {"num-scheduler-steps", kCount, {}, kV0},
     {"use-v2-block-manager", kFlag, {}, kV0},
@@ -150,6 +155,11 @@ constexpr std::string_view kApart[] = {"model",
                                        "enforce-eager",
                                        "generation-config",
                                        "kv-transfer-config",
+                                       "runner",
+                                       "task",
+                                       "convert",
+                                       "pooler-config",
+                                       "override-pooler-config",
                                        "speculative-config",
                                        "enable-lora",
                                        "lora-modules",
@@ -183,6 +193,7 @@ class Server {
     MaxModelLen();
     KvCache();
     Weights();
+    Pooling();
     Others();
     Drafts();
     Adapters();
@@ -289,6 +300,21 @@ class Server {
     }
     if (given_.Text("generation-config") == "vllm") {
       draft_.TakeModelMember("model.top_p_by_default", false, "--generation-config vllm");
+    }
+  }
+
+  // `vllm serve --runner pooling`; before it, --task and what the model is converted to.
+  void Pooling() {
+    static constexpr std::string_view kGenerates[] = {"",      "auto",          "generate",  "none",
+                                                      "draft", "transcription", "generation"};
+    for (const char* name :
+         {"runner", "task", "convert", "pooler-config", "override-pooler-config"}) {
+      const GivenOption* given = given_.Find(name);
+      if (given == nullptr) continue;
+      const std::string value = LowerCase(given->value.value_or(""));
+      const bool generates =
+          std::find(std::begin(kGenerates), std::end(kGenerates), value) != std::end(kGenerates);
+      if (!generates) draft_.TakePooling(given->Words());
     }
   }
 
