@@ -55,6 +55,17 @@ std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica&) { std::abort(); }
 
 bool Replica::IsLastOf(const DecodeRun&) const { return false; }
 void Replica::Die(TimeNs) {}
+void Replica::HandOn(Withheld, TimeNs) {}
+void Replica::Withhold(Withheld) {}
+void Replica::FreeHandedOver(RequestId, TimeNs) {}
+void Replica::SendForKv(RequestId, std::int64_t) {}
+void Replica::Arrive(RequestId, TimeNs) {}
+void Replica::Resume(RequestId) {}
+void VllmScheduler::HandOn(RequestId, SlotId, TimeNs) {}
+void VllmScheduler::Reserve(RequestId) {}
+void VllmScheduler::Arrive(RequestId, TimeNs) {}
+void VllmScheduler::AdmitArrived(Call&) {}
+bool VllmScheduler::GiveUpTransfer(RequestId) { return false; }
 void VllmScheduler::StartDrafts() {}
 void VllmScheduler::BeginDrafts(Call&) {}
 void VllmScheduler::DrawOutputs() {}

@@ -516,61 +516,6 @@ void Replica::Smooth(std::size_t preempted, std::int64_t running) {
   if (load_.preemption_ema < kNegligible) load_.preemption_ema = 0;
 }
 
-// ---- Prefill here, decode there ------------------------------------------------------------
-
-void Replica::HandOn(Withheld blocks, TimeNs end) {
-  const RequestId request = blocks.request;
-  const auto r = static_cast<std::size_t>(request);
-  in_.recorder.Left(end);
-  Withhold(std::move(blocks));
-  in_.results.state[r] = RequestState::kQueued;
-  in_.results.generated[r] = in_.first_token_from_decode ? 0 : 1;
-  in_.scratch.last_token[r] = end;
-  HandOver& hand_over = in_.results.hand_overs[r];
-  hand_over.prefilled = end;
-  hand_over.prefill_replica = static_cast<std::int32_t>(in_.number);
-  in_.inbox.Report({Inbox::HandOverEvent::Kind::kPrefilled, request, end});
-}
-
-void Replica::Withhold(Withheld blocks) {
-  withheld_room_ += kv_.RoomBehind(blocks.tokens);
-  const RequestId request = blocks.request;
-  const bool is_new = withheld_.emplace(request, std::move(blocks)).second;
-  SERVECAST_CHECK(is_new, "blocks of a request are withheld once at a time");
-}
-
-// Its KV has arrived on the decode side, or is not wanted there any more.
-void Replica::FreeHandedOver(RequestId request, TimeNs time) {
-  const auto at = withheld_.find(request);
-  Withheld& held = at->second;
-  kv_.Release(held.holding, request, held.blocks, held.computed ? held.tokens : 0,
-              held.computed && in_.inbox.HasNextTurn(request));
-  scheduler_->Freed(held.blocks, held.tokens);
-  withheld_room_ -= kv_.RoomBehind(held.tokens);
-  withheld_.erase(at);
-  woken_ = std::min(woken_, time);
-}
-
-void Replica::SendForKv(RequestId request, std::int64_t blocks) {
-  ++expected_;
-  in_.results.hand_overs[static_cast<std::size_t>(request)].reserved = now_;
-  in_.inbox.Report({Inbox::HandOverEvent::Kind::kReserved, request, now_, blocks});
-}
-
-void Replica::Arrive(RequestId request, TimeNs time) {
-  in_.results.hand_overs[static_cast<std::size_t>(request)].arrived = time;
-  woken_ = std::min(woken_, time);
-  scheduler_->Arrive(request, time);
-}
-
-void Replica::Resume(RequestId request) {
-  HandOver& hand_over = in_.results.hand_overs[static_cast<std::size_t>(request)];
-  SERVECAST_CHECK(hand_over.arrived >= 0 && hand_over.arrived <= now_,
-                  "I14: no request decodes before its KV has arrived");
-  hand_over.resumed = StartTime();
-  --expected_;
-}
-
 // ---- For others ----------------------------------------------------------------------------
 
 SchedulerCounts Replica::counts() const {

@@ -8,11 +8,11 @@
 #include <memory>
 #include <optional>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/base.h"
+#include "base/number_map.h"
 #include "metrics/recorder.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
@@ -281,7 +281,8 @@ class Replica final : public Engine {
   std::size_t first_step_ = 0, in_flight_ = 0;
   StepPlan plan_;  // of the step that is being formed
 
-  std::unordered_map<RequestId, Withheld> withheld_;
+  std::vector<Withheld> withheld_;
+  NumberMap<RequestId> place_of_;  // in it, by request
   std::int64_t withheld_room_ = 0;
   std::int64_t expected_ = 0;
   // Left the queue by ending in it, at now_: recorded once those that came before now_ are.
