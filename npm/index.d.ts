@@ -43,7 +43,14 @@ export interface Abortable extends Progress {
   /** The promise rejects with its reason within some milliseconds. */
   readonly signal?: AbortSignal;
 }
-export interface RunOptions {
+/**
+ * Members set over the document: by path, { 'engine.max_num_seqs': 64 }, or as the command's --set has them,
+ * ['engine.max_num_seqs=64'], which are those of advice. An unknown path is an issue of the scenario.
+ */
+export interface Settings {
+  readonly set?: Readonly<Record<string, unknown>> | readonly string[];
+}
+export interface RunOptions extends Settings {
   /** By name (catalog().columns): a value a request, step or bin of the first run; of a CDF, over all runs (but for ITL). */
   readonly columns?: readonly string[];
   /** Also why: the limit, by relief of each, and the time of the slowest requests. */
@@ -86,14 +93,14 @@ export interface Servecast<Module = FirstModule> extends Known<Module> {
   /** As many runs as the targets need, with 95 % intervals: the command's `servecast run`, bit by bit. */
   run(document: Document, options?: RunOptions & Abortable): Promise<RunResult>;
   /** One-step changes, each run on the same requests, ranked by what they do to the failing target. */
-  advise(document: Document, options?: Pick<RunOptions, 'trace'> & Abortable): Promise<Advice>;
+  advise(document: Document, options?: Pick<RunOptions, 'set' | 'trace'> & Abortable): Promise<Advice>;
 }
 export interface ServecastSync<Module = FirstModule> extends Known<Module> {
   validate(document: Document): readonly Issue[];
   canonical(document: Document): Scenario;
   run(document: Document, options?: RunOptions & Progress): RunResult;
   /** In a browser of `servecast/full` alone: the smaller module cannot fetch the whole one at once. */
-  advise(document: Document, options?: Pick<RunOptions, 'trace'> & Progress): Advice;
+  advise(document: Document, options?: Pick<RunOptions, 'set' | 'trace'> & Progress): Advice;
 }
 /** Of servecast/full. */
 export interface Planning {
@@ -101,14 +108,14 @@ export interface Planning {
   plan(
     question: PlanQuestion,
     document: Document,
-    options?: Partial<PlanOptions> & Pick<RunOptions, 'trace'> & Abortable,
+    options?: Partial<PlanOptions> & Pick<RunOptions, 'set' | 'trace'> & Abortable,
   ): Promise<PlanResult>;
 }
 export interface PlanningSync {
   plan(
     question: PlanQuestion,
     document: Document,
-    options?: Partial<PlanOptions> & Pick<RunOptions, 'trace'> & Progress,
+    options?: Partial<PlanOptions> & Pick<RunOptions, 'set' | 'trace'> & Progress,
   ): PlanResult;
 }
 

@@ -23,6 +23,23 @@ export class ServecastError extends Error {
 const parsed = (text) => (text === '' ? [] : JSON.parse(text));
 const textOf = (document) => (typeof document === 'string' ? document : JSON.stringify(document));
 
+/** The document with settings over it: by path, or as the command's --set has them ("engine.max_num_seqs=64"). */
+function changed(module, document, set) {
+  if (set === undefined) return document;
+  if (!module.withSettings) throw new NeedsWholeModule();
+  if (typeof set !== 'object' || set === null) {
+    throw new ServecastError([
+      { path: '', message: `set: found ${JSON.stringify(set)}; allowed: an object or a list` },
+    ]);
+  }
+  const overrides = Array.isArray(set)
+    ? set.map(String)
+    : Object.entries(set).map(([path, value]) => `${path}=${JSON.stringify(value)}`);
+  const { text, issues } = JSON.parse(module.withSettings(textOf(document), overrides));
+  if (issues.length > 0) throw new ServecastError(issues);
+  return text;
+}
+
 /** Asks until no file is missing. */
 function* complete(module, ask, issuesOf) {
   for (;;) {
@@ -89,10 +106,10 @@ const operations = {
   *validate(module, document) {
     return (yield* canonical(module, document)).issues;
   },
-  *run(module, document, { columns = [], explain = false, once = false, trace } = {}) {
-    yield* good(module, document);
-    const make = () =>
-      once ? new module.Simulation(textOf(document)) : new module.Experiment(textOf(document), explain);
+  *run(module, document, { columns = [], explain = false, once = false, set, trace } = {}) {
+    const text = textOf(changed(module, document, set));
+    yield* good(module, text);
+    const make = () => (once ? new module.Simulation(text) : new module.Experiment(text, explain));
     return yield* advanced(
       module,
       make,
@@ -104,12 +121,13 @@ const operations = {
       trace,
     );
   },
-  *advise(module, document, { trace } = {}) {
+  *advise(module, document, { set, trace } = {}) {
     if (!module.Advice) throw new NeedsWholeModule();
-    yield* good(module, document);
+    const text = textOf(changed(module, document, set));
+    yield* good(module, text);
     return yield* advanced(
       module,
-      () => new module.Advice(textOf(document)),
+      () => new module.Advice(text),
       (run) => JSON.parse(run.summary()),
       trace,
     );
@@ -123,14 +141,15 @@ const operations = {
       input_price = 0,
       output_price = 0,
       hours = [],
+      set,
       trace,
     } = options;
     if (!module.Plan) throw new Error('plan: it is in servecast/full');
-    yield* good(module, document);
+    const text = textOf(changed(module, document, set));
+    yield* good(module, text);
     return yield* advanced(
       module,
-      () =>
-        new module.Plan(question, textOf(document), percent, months, spike, spike_s, input_price, output_price, hours),
+      () => new module.Plan(question, text, percent, months, spike, spike_s, input_price, output_price, hours),
       (run) => ({ answer: JSON.parse(run.answer()), sentence: run.sentence() }),
       trace,
     );
@@ -142,9 +161,9 @@ const planOptions = ['percent', 'months', 'spike', 'spike_s', 'input_price', 'ou
 const optionsOf = {
   canonical: [],
   validate: [],
-  run: ['columns', 'explain', 'once', 'trace'],
-  advise: ['trace'],
-  plan: [...planOptions, 'trace'],
+  run: ['columns', 'explain', 'once', 'set', 'trace'],
+  advise: ['set', 'trace'],
+  plan: [...planOptions, 'set', 'trace'],
 };
 
 /** An option with a misspelled name would change nothing, and nobody would notice. */

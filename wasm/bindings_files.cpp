@@ -42,8 +42,21 @@ std::string Coefficients(const std::string& document, const std::string& file) {
   return CoefficientsJson(document, file);
 }
 
+std::string WithSettings(const std::string& text, const emscripten::val& overrides) {
+  const Result<std::string> changed =
+      ApplyOverrides(text, emscripten::vecFromJSArray<std::string>(overrides));
+  JsonWriter out(false);
+  out.BeginObject();
+  out.Key("text"), out.Text(changed.ok() ? changed.value() : "");
+  out.Key("issues");
+  WriteIssues(changed.ok() ? Issues{} : changed.issues(), out);
+  out.EndObject();
+  return out.Take();
+}
+
 EMSCRIPTEN_BINDINGS(servecast_files) {
   emscripten::function("coefficients", &Coefficients);
+  emscripten::function("withSettings", &WithSettings);
   emscripten::class_<BoundTrace>("Trace")
       .constructor<std::string>()
       .function("add", &BoundTrace::Add)

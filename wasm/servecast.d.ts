@@ -38,6 +38,9 @@ export interface FirstModule {
 export interface ServecastModule extends FirstModule {
   /** JSON Coefficients: of a file of latency-model coefficients; of "" those that were published. */
   coefficients(scenario: string, file: string): string;
+  /** The scenario with members set, each "path.to.member=value" as of the command's --set: JSON { text, issues }. Paths
+      are checked by who reads the text. */
+  withSettings(scenario: string, overrides: readonly string[]): string;
   /** JSON ImportedText: of a command, a config file, a manifest or figures of a server. `base`: the document that says
       what the text does not; "": that of the command. */
   importText(text: string, base: string): string;

@@ -162,6 +162,26 @@ test('Node_RunsAdvisesPlans_AndTellsWhatIsWrong', async () => {
   await assert.rejects(servecast.run(document, { colums: [] }), /found the option colums; allowed: columns/);
   assert.throws(() => sync.plan('max-rate', document, { months: 3, percents: 5 }), ServecastError);
 
+  // Settings by path, as of --set.
+  const set = { 'workload.arrivals.rate_per_s': 60, 'engine.max_num_seqs': 64 };
+  const words = Object.entries(set).map(([path, value]) => `${path}=${value}`);
+  const changed = JSON.parse(ran(binary, ['run', preset, '--sampling', ...words.flatMap((each) => ['--set', each])]));
+  assert.notEqual(changed.verdict.sentence, sentence);
+  assert.equal((await servecast.run(document, { set })).report.verdict.sentence, changed.verdict.sentence);
+  assert.equal(sync.run(JSON.stringify(document), { set: words }).report.verdict.sentence, changed.verdict.sentence);
+  const settled = await servecast.plan('max-rate', document, { set: { 'engine.max_num_seqs': 64 } });
+  assert.notEqual(settled.sentence, planned);
+  const unknown = servecast.run(document, { set: { 'engine.max_num_seq': 64 } });
+  const refused = spawnSync(binary, ['run', preset, '--set', 'engine.max_num_seq=64', '-o', 'json'], {
+    encoding: 'utf8',
+  });
+  await assert.rejects(unknown, ({ issues }) => {
+    assert.deepEqual(issues, JSON.parse(refused.stderr).issues);
+    return issues[0].path === '/engine/max_num_seq';
+  });
+  assert.throws(() => sync.run(document, { set: 'engine.max_num_seqs=64' }), /set: found/);
+  assert.throws(() => sync.run(document, { set: ['engine.max_num_seqs'] }), ServecastError);
+
   const controller = new AbortController();
   const long = { ...document, workload: { ...document.workload, requests: 2_000_000 } };
   const aborted = servecast.run(long, {
