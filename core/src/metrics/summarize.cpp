@@ -37,7 +37,7 @@ class Summary {
     Series();
     JudgeSaturation();
     JudgeFairness(run, report_);
-    Binding();
+    ReportBinding(run, report_);
     Slos();
     Describe();
     if (detail == ReportDetail::kRequests) FillRequestColumns(run, report_);
@@ -62,7 +62,7 @@ class Summary {
   void Totals() {
     if (run_.HasPools()) ReportPools(run_, report_);
     Series();
-    Binding();
+    ReportBinding(run_, report_);
     report_.prefix_cache = run_.prefix_cache;
   }
 
@@ -367,7 +367,7 @@ class Summary {
       of_waiting.push_back(static_cast<double>(bin.waiting) / width);
       of_batch_tokens.push_back(static_cast<double>(bin.batch_tokens) / width);
       const TimeNs end = start + static_cast<TimeNs>(width);
-      const double kv_blocks = KvBlocks(start, end);
+      const double kv_blocks = MeanKvBlocks(run_, start, end);
       of_kv_usage.push_back(kv_blocks > 0 ? static_cast<double>(bin.kv_blocks) / width / kv_blocks
                                           : 0);
       of_output_tokens_per_s.push_back(static_cast<double>(bin.output_tokens) / width * 1e9);
@@ -375,7 +375,8 @@ class Summary {
       work.Add(bin.work);
       output_tokens += bin.output_tokens;
       if (!knows_work) continue;
-      PeakUse use = PeakUseOf(bin.work, bin.output_tokens, width / 1e9, Replicas(start, end));
+      PeakUse use =
+          PeakUseOf(bin.work, bin.output_tokens, width / 1e9, MeanReplicas(run_, start, end));
       if (!of_pools.empty()) {
         use = PoolsUse([&](std::size_t p) {
           const SeriesBin& own = of_pools[p][b];
@@ -387,7 +388,8 @@ class Summary {
       of_bandwidth_use.push_back(use.bandwidth);
     }
     if (knows_work && run_.end > 0) {
-      PeakUse use = PeakUseOf(work, output_tokens, Seconds(run_.end), Replicas(0, run_.end));
+      PeakUse use =
+          PeakUseOf(work, output_tokens, Seconds(run_.end), MeanReplicas(run_, 0, run_.end));
       if (!of_pools.empty()) {
         use = PoolsUse([&](std::size_t p) {
           const PoolReport& pool = report_.pools[p];
@@ -399,13 +401,14 @@ class Summary {
       report_.bandwidth_use = use.bandwidth;
     }
     if (run_.end > 0) {
-      report_.kv_mean_usage =
-          static_cast<double>(kv_total) / static_cast<double>(run_.end) / KvBlocks(0, run_.end);
+      report_.kv_mean_usage = static_cast<double>(kv_total) / static_cast<double>(run_.end) /
+                              MeanKvBlocks(run_, 0, run_.end);
       // BLIS's rules have levels only.
       const WideInt present = knows_work ? run_.recorder.InSystem(run_.end) : running + waiting;
       report_.mean_in_system = static_cast<double>(present) / static_cast<double>(run_.end);
       report_.kv_mean_fragmentation = static_cast<double>(run_.recorder.kv_unused()) /
-                                      static_cast<double>(run_.end) / KvTokens(0, run_.end);
+                                      static_cast<double>(run_.end) /
+                                      MeanKvTokens(run_, 0, run_.end);
     }
     report_.allocation_failures = run_.recorder.blocks_refused();
     if (knows_work) SeriesOfPower(ReportPower(run_, report_));
@@ -470,45 +473,6 @@ class Summary {
     return {sum.mfu / flops, sum.bandwidth / bandwidth};
   }
 
-  // Of those that come and go the mean over a part of the run; `serving`: without those that start.
-  double MeanOfScaled(TimeNs from, TimeNs to, bool serving) const {
-    const auto& steps = run_.scaling.steps;
-    const auto count = [&](std::size_t i) {
-      return static_cast<double>(steps[i].up + steps[i].draining +
-                                 (serving ? 0 : steps[i].starting));
-    };
-    if (steps.size() == 1 || to <= from) return count(0);
-    double sum = 0;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-      const double next = i + 1 < steps.size() ? steps[i + 1].at_s : Seconds(to);
-      const double begin = std::max(steps[i].at_s, Seconds(from));
-      sum += count(i) * std::max(0.0, std::min(next, Seconds(to)) - begin);
-    }
-    return sum / Seconds(to - from);
-  }
-  double Replicas(TimeNs from, TimeNs to) const {
-    if (run_.scaling.on) return MeanOfScaled(from, to, false);
-    return static_cast<double>(run_.scenario.cluster.Replicas());
-  }
-  double ServingOf(const PoolRun& pool, TimeNs from, TimeNs to) const {
-    if (run_.scaling.on) return MeanOfScaled(from, to, true);
-    return static_cast<double>(pool.spec().replicas);
-  }
-  double KvBlocks(TimeNs from, TimeNs to) const {
-    double blocks = 0;
-    for (const PoolRun& pool : run_.pools) {
-      blocks += static_cast<double>(pool.cost.usable_blocks) * ServingOf(pool, from, to);
-    }
-    return blocks;
-  }
-  double KvTokens(TimeNs from, TimeNs to) const {
-    double tokens = 0;
-    for (const PoolRun& pool : run_.pools) {
-      tokens += static_cast<double>(pool.cost.usable_blocks * pool.scenario.engine.block_size) *
-                ServingOf(pool, from, to);
-    }
-    return tokens;
-  }
   // Of all replicas' GPUs, of one pool.
   PeakUse PeakUseOf(const Work& work, std::int64_t output_tokens, double seconds,
                     double replicas) const {
@@ -543,9 +507,9 @@ class Summary {
       const TimeNs completion = run_.results.completion[i];
       history.completed += completion > half && completion <= last_arrival ? 1 : 0;
     }
-    history.blocked_share = BlockedShare();
-    history.replicas = Replicas(0, run_.end);
-    history.compute_share = ShareOf(run_.recorder.bound_ns(StepBound::kCompute));
+    history.blocked_share = BlockedShare(run_);
+    history.replicas = MeanReplicas(run_, 0, run_.end);
+    history.compute_share = ShareOfTime(run_, run_.recorder.bound_ns(StepBound::kCompute));
     if (run_.HasPools()) {
       history.scarcest_use = PoolsScarcestUse(run_, history.first_bin, history.last_bin);
     }
@@ -555,61 +519,6 @@ class Summary {
     }
     report_.saturation = AssessSaturation(run_.scenario.engine, report_, history);
     report_.saturation.requests = report_.arrived;
-  }
-
-  double ShareOf(TimeNs ns) const {
-    const double all = static_cast<double>(run_.end) * Replicas(0, run_.end);
-    return all > 0 ? static_cast<double>(ns) / all : 0;
-  }
-
-  double BlockedShare() const {
-    const Recorder& r = run_.recorder;
-    return ShareOf(r.blocked_ns(BlockedBy::kKvBlocks) + r.blocked_ns(BlockedBy::kSeats) +
-                   r.blocked_ns(BlockedBy::kTokenBudget));
-  }
-
-  // What keeps requests waiting at admission, if it does so for 10 % of the time and the GPU has
-  // arithmetic to spare: more room would then be used. Else what bounds the steps themselves.
-  void Binding() {
-    const Recorder& r = run_.recorder;
-    const TimeNs ns[] = {r.blocked_ns(BlockedBy::kKvBlocks),    r.blocked_ns(BlockedBy::kSeats),
-                         r.blocked_ns(BlockedBy::kTokenBudget), r.bound_ns(StepBound::kCompute),
-                         r.bound_ns(StepBound::kBandwidth),     r.bound_ns(StepBound::kOverhead)};
-    BindingConstraint& b = report_.binding;
-    for (std::size_t i = 0; i < b.shares.size(); ++i) b.shares[i] = ShareOf(ns[i]);
-    b.busy_share = ShareOf(r.busy_ns());
-    const auto largest = [&b](std::size_t first, std::size_t last) {
-      const double* begin = b.shares.data();
-      return static_cast<std::size_t>(std::max_element(begin + first, begin + last) - begin);
-    };
-    const std::size_t blocked = largest(0, 3), bound = largest(3, 6);
-    const bool spare = ns[3] * 2 < r.busy_ns();
-    const std::size_t best = b.shares[blocked] >= 0.1 && spare ? blocked : bound;
-    if (b.shares[best] > 0) {
-      b.name = BindingConstraint::kNames[best];
-      b.share = b.shares[best];
-    }
-  }
-
-  // Measured decodes say nothing of a run whose steps are mostly the arithmetic of prompts.
-  void DoubtPrompts() {
-    const Recorder& recorder = run_.recorder;
-    Evidence& e = report_.latency_model.evidence;
-    const bool arithmetic = recorder.bound_ns(StepBound::kCompute) * 2 > recorder.busy_ns();
-    const bool of_decodes = std::all_of(e.errors.begin(), e.errors.end(),
-                                        [](const auto& error) { return error.figure == "tpot"; });
-    if (e.errors.empty() || !of_decodes || !arithmetic) return;
-    if (run_.counts.prefill_tokens < recorder.output_tokens()) return;
-    if (e.of == EvidenceClass::kKnownBad) return;
-    e.of = EvidenceClass::kUntested;
-    e.errors.clear();
-    e.rows = 0;
-    e.left_out = false;
-    constexpr const char* kDoubt =
-        " Prompts take most of this run's steps, and times of prompts were not measured, so the "
-        "error is not known.";
-    e.sentence += kDoubt;
-    report_.latency_model.known_error += kDoubt;
   }
 
   void Slos() {
@@ -633,7 +542,7 @@ class Summary {
     r.kv_offload = run_.kv_offload;
     r.replicas = run_.replicas;
     r.latency_model = run_.label;
-    DoubtPrompts();
+    DoubtPrompts(run_, r);
     const bool traced = run_.scenario.workload.arrivals.process == ArrivalProcess::kTrace;
     r.workload_source = traced ? "trace" : "synthetic";
     r.workload_name = traced ? run_.trace_name : run_.scenario.workload.name;

@@ -87,6 +87,17 @@ void ReportPools(const RunView& run, Report& report);
 std::vector<double> ReportPower(const RunView& run, Report& report);
 double PoolsScarcestUse(const RunView& run, std::size_t first_bin, std::size_t last_bin);
 void JudgeFairness(const RunView& run, Report& report);
+// On average over a part of the run: replicas, those that start too; KV blocks, and the tokens that
+// they have room for, of those that serve.
+double MeanReplicas(const RunView& run, TimeNs from, TimeNs to);
+double MeanKvBlocks(const RunView& run, TimeNs from, TimeNs to);
+double MeanKvTokens(const RunView& run, TimeNs from, TimeNs to);
+// Of the time of all replicas: so much of it; that in which KV blocks, seats or the token budget
+// kept a request waiting.
+double ShareOfTime(const RunView& run, TimeNs ns);
+double BlockedShare(const RunView& run);
+void ReportBinding(const RunView& run, Report& report);
+void DoubtPrompts(const RunView& run, Report& report);
 void FillRequestColumns(const RunView& run, Report& report);
 std::uint64_t FingerprintOf(const RunView& run, const Report& report);
 

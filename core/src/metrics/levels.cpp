@@ -1,0 +1,109 @@
+// What a run had on average of replicas and KV, and which part of its time went where.
+#include <algorithm>
+
+#include "metrics/summarize.h"
+
+namespace servecast {
+namespace {
+
+// Of those that come and go the mean over a part of the run; `serving`: without those that start.
+double MeanOfScaled(const RunView& run, TimeNs from, TimeNs to, bool serving) {
+  const auto& steps = run.scaling.steps;
+  const auto count = [&](std::size_t i) {
+    return static_cast<double>(steps[i].up + steps[i].draining + (serving ? 0 : steps[i].starting));
+  };
+  if (steps.size() == 1 || to <= from) return count(0);
+  double sum = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double next = i + 1 < steps.size() ? steps[i + 1].at_s : Seconds(to);
+    const double begin = std::max(steps[i].at_s, Seconds(from));
+    sum += count(i) * std::max(0.0, std::min(next, Seconds(to)) - begin);
+  }
+  return sum / Seconds(to - from);
+}
+
+double ServingOf(const RunView& run, const PoolRun& pool, TimeNs from, TimeNs to) {
+  if (run.scaling.on) return MeanOfScaled(run, from, to, true);
+  return static_cast<double>(pool.spec().replicas);
+}
+
+}  // namespace
+
+double MeanReplicas(const RunView& run, TimeNs from, TimeNs to) {
+  if (run.scaling.on) return MeanOfScaled(run, from, to, false);
+  return static_cast<double>(run.scenario.cluster.Replicas());
+}
+
+double MeanKvBlocks(const RunView& run, TimeNs from, TimeNs to) {
+  double blocks = 0;
+  for (const PoolRun& pool : run.pools) {
+    blocks += static_cast<double>(pool.cost.usable_blocks) * ServingOf(run, pool, from, to);
+  }
+  return blocks;
+}
+
+double MeanKvTokens(const RunView& run, TimeNs from, TimeNs to) {
+  double tokens = 0;
+  for (const PoolRun& pool : run.pools) {
+    tokens += static_cast<double>(pool.cost.usable_blocks * pool.scenario.engine.block_size) *
+              ServingOf(run, pool, from, to);
+  }
+  return tokens;
+}
+
+double ShareOfTime(const RunView& run, TimeNs ns) {
+  const double all = static_cast<double>(run.end) * MeanReplicas(run, 0, run.end);
+  return all > 0 ? static_cast<double>(ns) / all : 0;
+}
+
+double BlockedShare(const RunView& run) {
+  const Recorder& r = run.recorder;
+  return ShareOfTime(run, r.blocked_ns(BlockedBy::kKvBlocks) + r.blocked_ns(BlockedBy::kSeats) +
+                              r.blocked_ns(BlockedBy::kTokenBudget));
+}
+
+// What keeps requests waiting at admission, if it does so for 10 % of the time and the GPU has
+// arithmetic to spare: more room would then be used. Else what bounds the steps themselves.
+void ReportBinding(const RunView& run, Report& report) {
+  const Recorder& r = run.recorder;
+  const TimeNs ns[] = {r.blocked_ns(BlockedBy::kKvBlocks),    r.blocked_ns(BlockedBy::kSeats),
+                       r.blocked_ns(BlockedBy::kTokenBudget), r.bound_ns(StepBound::kCompute),
+                       r.bound_ns(StepBound::kBandwidth),     r.bound_ns(StepBound::kOverhead)};
+  BindingConstraint& b = report.binding;
+  for (std::size_t i = 0; i < b.shares.size(); ++i) b.shares[i] = ShareOfTime(run, ns[i]);
+  b.busy_share = ShareOfTime(run, r.busy_ns());
+  const auto largest = [&b](std::size_t first, std::size_t last) {
+    const double* begin = b.shares.data();
+    return static_cast<std::size_t>(std::max_element(begin + first, begin + last) - begin);
+  };
+  const std::size_t blocked = largest(0, 3), bound = largest(3, 6);
+  const bool spare = ns[3] * 2 < r.busy_ns();
+  const std::size_t best = b.shares[blocked] >= 0.1 && spare ? blocked : bound;
+  if (b.shares[best] > 0) {
+    b.name = BindingConstraint::kNames[best];
+    b.share = b.shares[best];
+  }
+}
+
+// Measured decodes say nothing of a run whose steps are mostly the arithmetic of prompts.
+void DoubtPrompts(const RunView& run, Report& report) {
+  const Recorder& recorder = run.recorder;
+  Evidence& e = report.latency_model.evidence;
+  const bool arithmetic = recorder.bound_ns(StepBound::kCompute) * 2 > recorder.busy_ns();
+  const bool of_decodes = std::all_of(e.errors.begin(), e.errors.end(),
+                                      [](const auto& error) { return error.figure == "tpot"; });
+  if (e.errors.empty() || !of_decodes || !arithmetic) return;
+  if (run.counts.prefill_tokens < recorder.output_tokens()) return;
+  if (e.of == EvidenceClass::kKnownBad) return;
+  e.of = EvidenceClass::kUntested;
+  e.errors.clear();
+  e.rows = 0;
+  e.left_out = false;
+  constexpr const char* kDoubt =
+      " Prompts take most of this run's steps, and times of prompts were not measured, so the "
+      "error is not known.";
+  e.sentence += kDoubt;
+  report.latency_model.known_error += kDoubt;
+}
+
+}  // namespace servecast
