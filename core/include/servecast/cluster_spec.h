@@ -1,0 +1,112 @@
+// Pools of replicas, their router, scaling and failures as a scenario has them.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "servecast/engine_spec.h"
+#include "servecast/epp.h"
+#include "servecast/hardware_spec.h"
+#include "servecast/number_table.h"
+
+namespace servecast {
+
+// What a replica serves: whole requests, their prefill, or their decode.
+enum class PoolRole { kMixed, kPrefill, kDecode };
+
+struct PoolSpec {
+  std::string name;
+  PoolRole role = PoolRole::kMixed;
+  std::int64_t replicas = 1;
+  std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline_parallel = 1;
+  // So many replicas share one set of experts, spread over the GPUs of all of them.
+  std::int64_t attention_data_parallel = 1;
+  // Where they are other than the scenario's.
+  std::optional<HardwareSpec> hardware;
+  std::optional<EngineSpec> engine;
+  std::optional<SchedulerSpec> scheduler;
+
+  std::int64_t GpusOfReplica() const { return tensor_parallel * pipeline_parallel; }
+  std::int64_t Gpus() const { return replicas * GpusOfReplica(); }
+};
+
+// Prefill and decode on different replicas, between which KV blocks travel over one shared link.
+// The link is as Vidur's profiles measured send and receive between two DGX H100: 34 GB/s, and up
+// to 50 us beside; other GPUs' bandwidth by their own links between nodes (cost/nodes.h).
+struct DisaggregationSpec {
+  bool first_token_from_decode = false;
+  std::int64_t above_tokens = 0;  // prompts up to this length are served whole
+  double base_latency_us = 50;
+  std::optional<double> bandwidth_gb_s;
+
+  friend bool operator==(const DisaggregationSpec&, const DisaggregationSpec&) = default;
+};
+
+// What a scaler goes by, summed over replicas. Waiting and outstanding have what the gateway holds.
+enum class ScalingMetric { kWaiting, kRunning, kOutstanding, kKvUsage };
+
+// Replicas that come and go (serving/cluster/membership.h). A cold start is the sum of its parts. A
+// start of vLLM beside its weights: torch.compile 45.8 s, graph capture 37 s, 90.8 s in all
+// (start-up log in runai-model-streamer #67); weights at 0.9 GB/s (kaito #2325: 51.75 GiB in 62 s).
+struct ScalingSpec {
+  std::string policy = "none";
+  ParamMap params;  // of the chosen scaler
+  std::int64_t min_replicas = 1, max_replicas = 8;
+  ScalingMetric metric = ScalingMetric::kWaiting;
+  NumberTable schedule;  // [from_s, replicas]
+  double scrape_period_s = 15, scrape_delay_s = 0;
+  double node_s = 0, image_s = 0, engine_s = 91;
+  double weights_gb_s = 0.9;
+
+  bool On() const { return policy != "none"; }
+};
+
+// Replicas that fail (serving/cluster/failures.h): by schedule, after exponential lifetimes of mean
+// `mtbf_s`, or both. The default restart is that of a container on a node that has the image: 62 s
+// for weights of 51.75 GiB and 91 s for vLLM's start, as in ScalingSpec.
+struct FailureSpec {
+  NumberTable schedule;  // [at_s, replica]
+  std::optional<double> mtbf_s;
+  double restart_s = 153;
+  double detect_s = 0;  // until the router knows
+
+  bool On() const { return mtbf_s || !schedule.empty(); }
+};
+
+struct ClusterSpec {
+  std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
+  std::string router = "round_robin";
+  ParamMap router_params;  // of the chosen router
+  EppSpec epp;             // of the router "epp"
+  std::string decode_router = "least_outstanding";
+  ParamMap decode_router_params;
+  DisaggregationSpec disaggregation;
+  ScalingSpec scaling;
+  FailureSpec failures;
+
+  // The only pool: of a scenario for one pool alone (Scenario::UsePool), or of one that has no
+  // more.
+  const PoolSpec& pool() const { return pools.front(); }
+  PoolSpec& pool() { return pools.front(); }
+  bool Has(PoolRole role) const {
+    for (const PoolSpec& pool : pools) {
+      if (pool.role == role) return true;
+    }
+    return false;
+  }
+  std::int64_t Replicas() const {
+    std::int64_t sum = 0;
+    for (const PoolSpec& pool : pools) sum += pool.replicas;
+    return sum;
+  }
+  std::int64_t Gpus() const {
+    std::int64_t sum = 0;
+    for (const PoolSpec& pool : pools) sum += pool.Gpus();
+    return sum;
+  }
+};
+
+}  // namespace servecast
