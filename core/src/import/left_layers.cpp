@@ -112,7 +112,7 @@ class Parts {
   std::map<std::string, std::set<long>> covered_;
 };
 
-// As QuantizedBytes of cost/model_cost.cpp.
+// As QuantizedBytes of cost/model_bytes.cpp.
 double BytesOf(const std::string& type, double group, bool zero_points) {
   if (type == "fp8" || type == "int8") return 1;
   if (type == "mxfp4_all") return 0.53125;
