@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { field, fingerprint, nextResult, verdict } from './browser.mjs';
-import { audit, preset, task } from './harness.mjs';
+import { audit, preset, site, task } from './harness.mjs';
 
 const clipboard = { permissions: ['clipboard-read', 'clipboard-write'] };
 const pasted = (page) => page.evaluate(() => navigator.clipboard.readText());
@@ -44,6 +44,41 @@ await task(
     return `${link.length} characters, ${link.length - link.indexOf('&v=')} of them the result`;
   },
   clipboard,
+);
+
+await task(
+  'keep: a scenario with its title and note is in the list of the next visit, until it is removed',
+  async (page) => {
+    await openDialog(page);
+    await kind(page, 'Keep');
+    await page.getByLabel('Title').fill('Chat for <b>May</b>');
+    await page.getByLabel('Note').fill('one H100 & a half');
+    await page.getByRole('button', { name: 'Keep on this machine' }).click();
+    await page.getByText('Kept. The list of scenarios has it').waitFor();
+    await audit(page);
+    await kind(page, 'Link');
+    await page.waitForFunction(() => document.querySelector('#share-text')?.value.includes('#z1.'));
+    await page.keyboard.press('Escape');
+    const picker = page.getByRole('combobox', { name: 'Scenario preset' });
+    assert.equal(await picker.inputValue(), 'Chat for <b>May</b>');
+    await page.goto('about:blank');
+    await page.goto(site.url);
+    await verdict(page);
+    // What is kept comes after the first verdict.
+    const kept = page.locator('#preset-list li', { hasText: 'Chat for <b>May</b>' });
+    await kept.waitFor({ state: 'attached' });
+    await picker.click();
+    assert.match(await kept.innerText(), /Kept .*one H100 & a half/s);
+    await audit(page);
+    await kept.click();
+    await page.waitForFunction(() => document.querySelector('.picker input')?.value === 'Chat for <b>May</b>');
+    await openDialog(page);
+    await kind(page, 'Keep');
+    assert.equal(await page.getByLabel('Note').inputValue(), 'one H100 & a half');
+    await page.getByRole('button', { name: 'Remove Chat for <b>May</b>' }).click();
+    await page.waitForFunction(() => !document.querySelector('.kept')?.textContent.includes('Kept'));
+    return `${await page.evaluate(() => localStorage.getItem('servecast-scenarios').length)} characters are left`;
+  },
 );
 
 await task(

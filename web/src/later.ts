@@ -3,13 +3,21 @@
 import { paper, type ChartElement } from './charts/chart-element';
 import './charts/chart-moves';
 import { addStyles } from './lib/part';
+import { Kept } from './state/kept';
 import type { App } from './state/app';
 import styles from './styles/later.css?inline';
 import { Undo } from './state/undo';
 
+const keptKey = 'servecast-scenarios';
+
 export function begin(app: App): void {
   addStyles(styles);
   app.remember(new Undo());
+  app.shelf = new Kept(app.store, (document) => app.linkTo(document), {
+    read: () => localStorage.getItem(keptKey),
+    write: (text) => localStorage.setItem(keptKey, text),
+  });
+  app.shelf.watch();
   app.plans().then(
     (plans) => plans.keepHeadroom(),
     () => undefined,

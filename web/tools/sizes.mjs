@@ -29,6 +29,7 @@ const laterParts = [
   'cluster',
   'compare',
   'encode',
+  'kept',
   'keys',
   'later',
   'memory-bar',

@@ -27,6 +27,7 @@ import { Runs, type Pace } from './runs';
 import { Store, type LinkProblem, type Shown, type ThemeChoice } from './store';
 import type { Calibrations } from './calibrations';
 import type { Doors } from './doors';
+import type { Kept } from './kept';
 import type { Traces } from './traces';
 import type { Plans } from './plans';
 import { momentOf, type Moment } from './moment';
@@ -53,6 +54,8 @@ export class App {
   #traces: Traces | null = null;
   #plans: Plans | null = null;
   #calibrations: Calibrations | null = null;
+  /** Comes after the first verdict. */
+  shelf: Kept | null = null;
 
   constructor(engine: Engine, around: Surroundings, store = new Store()) {
     this.#engine = engine;
@@ -608,6 +611,13 @@ export class App {
   /** The current link, now: copying must not wait for the pause after which it is written. */
   currentLink(): Promise<string> {
     return this.#address.current();
+  }
+
+  /** To a document as it is, its title too; "": the engine cannot read it. */
+  async linkTo(document: Document): Promise<string> {
+    const { encodeLink } = await import('../share/encode');
+    const { text } = await this.#ask('canonical', JSON.stringify(document));
+    return text === '' ? '' : encodeLink(text, needsTrace(document) ? this.store.state.wanted_trace : null);
   }
 
   setTheme(theme: ThemeChoice): void {

@@ -1,5 +1,7 @@
 // Scenario documents as immutable JSON, addressed by JSON pointers (RFC 6901). Knows nothing of
 // what the fields mean: that is the catalogue's.
+import type { Preset } from 'servecast';
+
 export type Json = null | boolean | number | string | readonly Json[] | { readonly [key: string]: Json };
 export type Document = { readonly [key: string]: Json };
 
@@ -122,6 +124,12 @@ export function needsTrace(document: Document): boolean {
     const found = getAt(document, pointer);
     return isObject(found) && Object.entries(value).every(([key, word]) => found[key] === word);
   });
+}
+
+/** What a scenario is called: as the preset that it is, else by its own name. */
+export function titleOf(document: Document, preset?: Preset): string {
+  const own = document['name'];
+  return preset?.name ?? (typeof own === 'string' && own !== '' ? own : 'Own scenario');
 }
 
 /** null: no JSON object. */

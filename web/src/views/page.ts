@@ -5,7 +5,7 @@ import type { Catalog } from 'servecast';
 import { needPart } from '../lib/part';
 import { cameTogether, inTurn, inTurnIf } from '../lib/turns';
 import type { App } from '../state/app';
-import { equalJson } from '../state/document';
+import { equalJson, titleOf } from '../state/document';
 import { isAwaited, reportOf, type ThemeChoice } from '../state/store';
 import { wantsWayOut } from '../state/ways-out';
 import type { CalibrateElement } from './calibrate';
@@ -154,13 +154,14 @@ export class PageElement extends LitElement {
   #header(view: ViewContext): TemplateResult {
     const { catalog, preset_id: presetId, document, base, theme } = view.state;
     const edited = !equalJson(document, base);
-    const name = catalog?.presets.scenarios.find((preset) => preset.id === presetId)?.name;
-    const ownName = typeof document['name'] === 'string' && document['name'] !== '' ? document['name'] : 'Own scenario';
+    const preset = catalog?.presets.scenarios.find(({ id }) => id === presetId);
+    const title = titleOf(document, preset);
+    const isRenamed = document['name'] !== base['name'];
     return html`<header class="header">
       <h1>Servecast</h1><p class="quiet-text claim">forecasts LLM serving</p>
       <sc-preset-picker
         .offers=${catalog ? this.#offers(catalog) : []}
-        .current=${catalog ? (name ?? (edited ? `${ownName} (edited)` : ownName)) : ''}
+        .current=${catalog ? (edited && !preset && !isRenamed ? `${title} (edited)` : title) : ''}
         .currentId=${presetId}
       ></sc-preset-picker>
       <div class="header-actions">
@@ -183,6 +184,7 @@ export class PageElement extends LitElement {
     const put = (pointer: string) => (id: string) => this.app.setValue(pointer, id, 'dragging');
     return [
       { presets: presets.scenarios, note: '', choose: (id) => this.app.openPreset(id) },
+      { presets: this.app.shelf?.presets ?? [], note: '', choose: (link) => (location.hash = link) },
       { presets: presets.hardware, note: 'GPU: put into the open scenario', choose: put('/hardware/preset') },
       { presets: presets.models, note: 'Model: put into the open scenario', choose: put('/model/preset') },
     ];

@@ -41,7 +41,8 @@ export class PresetPicker extends LitElement {
     active: { state: true },
     open: { state: true },
   };
-  /** Scenarios first: the others answer only to a search for their names. */
+  /** Presets of scenarios, then one's own, which stand above them without a search; the others, which have notes, answer only
+      to a search for their names. */
   declare offers: readonly Offer[];
   declare current: string;
   declare currentId: string | null;
@@ -72,13 +73,12 @@ export class PresetPicker extends LitElement {
 
   get #matches(): readonly Match[] {
     const words = (this.query ?? '').toLowerCase().split(/\s+/).filter(Boolean);
-    return this.offers.flatMap((offer, index) =>
-      index > 0 && words.length === 0
-        ? []
-        : offer.presets
-            .map((preset) => ({ preset, offer, rank: rankOf(preset, words) }))
-            .filter(({ rank }) => (index > 0 ? byName.includes(rank) : rank < 4))
-            .sort((a, b) => a.rank - b.rank),
+    const scenarios = this.offers.filter(({ note }) => note === '');
+    return (words.length > 0 ? this.offers : scenarios.reverse()).flatMap((offer) =>
+      offer.presets
+        .map((preset) => ({ preset, offer, rank: rankOf(preset, words) }))
+        .filter(({ rank }) => (offer.note === '' ? rank < 4 : byName.includes(rank)))
+        .sort((a, b) => a.rank - b.rank),
     );
   }
 

@@ -11,10 +11,11 @@ import { holds, withPin } from '../share/encode';
 import { pinOf } from '../share/pin';
 import { addressOf, commandOf, elementOf, iframeOf, markdownOf, type Shared } from '../share/snippets';
 import type { App } from '../state/app';
-import { needsTrace } from '../state/document';
+import { needsTrace, titleOf } from '../state/document';
 import { fieldAt, placeName, placedFields } from '../state/fields';
 import { reportOf, type Shown } from '../state/store';
 import styles from '../styles/share.css?inline';
+import './keep';
 
 const kinds = [
   ['link', 'Link'],
@@ -26,6 +27,7 @@ const kinds = [
   ['result', 'Result'],
   ['command', 'Command'],
   ['deploy', 'Deploy'],
+  ['keep', 'Keep'],
 ] as const;
 type Kind = (typeof kinds)[number][0];
 const copied: Readonly<Record<Kind, string>> = {
@@ -38,6 +40,7 @@ const copied: Readonly<Record<Kind, string>> = {
   result: 'Result copied, as JSON',
   command: 'Command copied',
   deploy: 'Deployment copied',
+  keep: '',
 };
 const longLink = 2000;
 const standardKnob = 'workload.arrivals.rate_per_s';
@@ -109,6 +112,13 @@ export class ShareElement extends LitElement {
     this.#text()?.select();
   }
 
+  /** Its title is part of it. */
+  async #linkAnew(): Promise<void> {
+    const { document } = this.app.store.state;
+    const link = await this.app.linkTo(document);
+    if (document === this.app.store.state.document) this.link = link;
+  }
+
   /** The certain run of what is on the page. */
   get #shown(): Shown | null {
     const { shown, document } = this.app.store.state;
@@ -118,12 +128,11 @@ export class ShareElement extends LitElement {
   get #shared(): Shared {
     const { document, catalog, preset_id: preset } = this.app.store.state;
     const report = this.#shown ? reportOf(this.#shown) : null;
-    const named = catalog?.presets.scenarios.find(({ id }) => id === preset)?.name;
-    const own = typeof document['name'] === 'string' && document['name'] !== '' ? document['name'] : 'A forecast';
+    const named = catalog?.presets.scenarios.find(({ id }) => id === preset);
     return {
       site: new URL('.', location.href).href,
       link: withPin(this.link, this.pinned && report ? pinOf(report) : ''),
-      title: named ?? own,
+      title: titleOf(document, named),
       report,
     };
   }
@@ -165,6 +174,8 @@ export class ShareElement extends LitElement {
         return commandOf(shared, this.#trace);
       case 'deploy':
         return this.exported?.text ?? '';
+      case 'keep':
+        return '';
     }
   }
 
@@ -190,7 +201,8 @@ export class ShareElement extends LitElement {
       </div>
       ${this.kind === 'iframe' || this.kind === 'element' ? this.#looks() : nothing}
       ${this.kind === 'deploy' ? this.#deployment() : nothing}
-      ${this.kind === 'card' ? this.#picture() : content === '' && this.kind === 'result' ? html`<p>There is no result before a run is done.</p>` : this.#field(content)}
+      ${this.kind === 'keep' ? html`<sc-keep .app=${this.app} .renamed=${() => void this.#linkAnew()}></sc-keep>` : nothing}
+      ${this.kind === 'keep' ? nothing : this.kind === 'card' ? this.#picture() : content === '' && this.kind === 'result' ? html`<p>There is no result before a run is done.</p>` : this.#field(content)}
       ${this.kind === 'deploy' ? this.#leftOut() : this.#about()}
       <div class="button-row">
         ${content === '' ? nothing : html`<button type="button" class="primary" @click=${() => void this.#copy()}>Copy</button>`}
@@ -230,7 +242,7 @@ export class ShareElement extends LitElement {
   }
 
   #about(): TemplateResult | typeof nothing {
-    if (this.kind === 'json' || this.kind === 'card' || this.kind === 'result') return nothing;
+    if (['json', 'card', 'result', 'keep'].includes(this.kind)) return nothing;
     const address = addressOf(this.#shared);
     const words = holds(address, this.#trace);
     return html`<label class="share-pin"><input type="checkbox" .checked=${this.pinned && this.#shown !== null} ?disabled=${this.#shown === null} @change=${(event: Event) => (this.pinned = (event.target as HTMLInputElement).checked)} />
