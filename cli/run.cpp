@@ -12,6 +12,7 @@
 #include "base/printable.h"
 #include "commands.h"
 #include "outputs.h"
+#include "plan/line.h"
 #include "progress.h"
 #include "servecast/experiment.h"
 #include "servecast/simulation.h"
@@ -91,17 +92,24 @@ std::string OwnParts(const WorkloadSpec& w, const Trace& trace) {
   return own;
 }
 
-int PrintReport(std::string json, const Arguments& args) {
-  return PrintAnswer(args.form,
-                     {.json = std::move(json), .text = [&args](View report, const Style& style) {
-                        return RunText(report, style, args.typed);
-                      }});
+bool CanPlan(const Scenario& scenario) {
+  Issues issues;
+  CheckCanPlan(scenario, issues);
+  return issues.empty();
+}
+
+int PrintReport(std::string json, const Arguments& args, bool plans) {
+  const auto text = [&args, plans](View report, const Style& style) {
+    return RunText(report, style, args.typed, plans);
+  };
+  return PrintAnswer(args.form, {.json = std::move(json), .text = text});
 }
 
 // Of a simulation, or an experiment.
 // `band` gives what belongs beside the report, if anything.
 template <class Run, class Band>
-int RunToEnd(Result<Run> created, Outputs& outputs, const Arguments& args, const Band& band) {
+int RunToEnd(Result<Run> created, Outputs& outputs, const Arguments& args, bool plans,
+             const Band& band) {
   if (!created.ok()) return PrintIssues(created.issues());
   Run& run = created.value();
   Progress progress;
@@ -121,7 +129,7 @@ int RunToEnd(Result<Run> created, Outputs& outputs, const Arguments& args, const
   // What is printed says that all is done.
   if (!outputs.Write(report, beside)) return kBadInput;
   if (outputs.TakesStdout()) return 0;
-  return PrintReport(ReportJson(report, beside, ReportParts::kSummary), args);
+  return PrintReport(ReportJson(report, beside, ReportParts::kSummary), args, plans);
 }
 
 }  // namespace
@@ -164,17 +172,18 @@ int RunCommand(const Words& words) {
   if (!outputs.ok()) return kBadInput;
   SimulationHooks hooks;
   hooks.observer = outputs.steps();
+  const bool plans = CanPlan(scenario);
   // Beside the issue, which the run below prints: a report with the sum that does not fit.
   if (const std::optional<Report> unfit = UnfitReport(scenario)) {
-    PrintReport(ReportJson(*unfit, ReportParts::kSummary), args);
+    PrintReport(ReportJson(*unfit, ReportParts::kSummary), args, plans);
   }
   if (once) {
     return RunToEnd(
         MakeRun<Simulation>(args, std::move(scenario), std::move(trace), std::move(hooks)), outputs,
-        args, [](Report&) { return std::optional<Banded>(); });
+        args, plans, [](Report&) { return std::optional<Banded>(); });
   }
   return RunToEnd(MakeRun<Experiment>(args, scenario, trace, ExperimentOptions(), std::move(hooks)),
-                  outputs, args, [&, &of = scenario, &with = trace](Report& report) {
+                  outputs, args, plans, [&, &of = scenario, &with = trace](Report& report) {
                     if (sampling) return std::optional<Banded>();
                     return PutBand(of, with, Sureness(), report);
                   });

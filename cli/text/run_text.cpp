@@ -181,14 +181,17 @@ std::string RestsOn(View report) {
   return error.empty() ? text : text + " " + error.substr(0, error.find(". ") + 1);
 }
 
-std::vector<Next> NextOf(std::string_view state) {
-  if (state == "meets") {
+std::vector<Next> NextOf(std::string_view state, bool plans) {
+  if (state == "meets" && plans) {
     return {{"plan max-rate", "the highest load"}, {"plan min-gpus", "the fewest GPUs"}};
   }
+  if (state == "meets") return {{"explain", "what binds"}};
   if (state == "does_not_fit") return {{"plan search", "designs that fit"}};
   if (state == "no_slo") return {{"explain", "what binds"}};
   if (state == "empty") return {};
-  return {{"explain", "why"}, {"advise", "what helps"}, {"plan min-gpus", "the GPUs it needs"}};
+  std::vector<Next> next = {{"explain", "why"}, {"advise", "what helps"}};
+  if (plans) next.push_back({"plan min-gpus", "the GPUs it needs"});
+  return next;
 }
 
 }  // namespace
@@ -218,13 +221,13 @@ std::string TargetTable(View report, const Style& style) {
   return table.empty() ? "" : "\n" + table.Text(style) + notes;
 }
 
-std::string RunText(View report, const Style& style, const std::string& shown) {
+std::string RunText(View report, const Style& style, const std::string& shown, bool plans) {
   const View verdict = report["verdict"];
   const std::string state = verdict["state"].Words();
   std::string out = VerdictLine(style, state, verdict["sentence"].Words());
   out += TargetTable(report, style);
   out += PercentileTable(report, style);
-  if (report["unfit"].Is()) return out + "\n" + NextLines(style, NextOf(state), shown);
+  if (report["unfit"].Is()) return out + "\n" + NextLines(style, NextOf(state, plans), shown);
   out += "\n";
   out += NamedLine(style, "serves", Serves(report));
   out += NamedLine(style, "costs", Costs(report));
@@ -236,7 +239,7 @@ std::string RunText(View report, const Style& style, const std::string& shown) {
   out += NamedLine(style, "note", verdict["note"].Words());
   out += NamedLine(style, "rests on", RestsOn(report));
   out += NamedLine(style, "identity", report["fingerprint"].Words());
-  return out + "\n" + NextLines(style, NextOf(state), shown);
+  return out + "\n" + NextLines(style, NextOf(state, plans), shown);
 }
 
 }  // namespace servecast

@@ -11,8 +11,9 @@
 
 namespace servecast {
 
-// `shown`: the scenario and its options as they were typed, for the commands to type next.
-std::string RunText(View report, const Style& style, const std::string& shown);
+// `shown`: the scenario and its options as they were typed, for the commands to type next; `plans`:
+// whether servecast plan takes the scenario.
+std::string RunText(View report, const Style& style, const std::string& shown, bool plans);
 
 std::string CheckText(View answer, const Style& style);
 std::string ExplainText(View answer, const Style& style, const std::string& shown);

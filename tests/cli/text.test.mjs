@@ -78,6 +78,18 @@ golden('min_gpus', ['plan', 'min-gpus', small, ...median, ...busy], { skip: slow
 golden('search', ['plan', 'search', small, '--axes', 'tp'], { skip: slow });
 golden('search_ascii', ['plan', 'search', small, '--axes', 'tp'], { env: ascii, skip: slow });
 
+test('Run_OfWhatNoPlanTakes_NamesNoPlanNext', () => {
+  const scenarios = [['workload.arrivals.max_concurrency=64'], ['cluster.scaling={"policy":"hpa"}'], []];
+  for (const sets of scenarios) {
+    const words = [small, ...sets.flatMap((each) => ['--set', each])];
+    const { stdout } = servecast(['run', ...words, '-o', 'text']);
+    const next = stdout.slice(stdout.indexOf('\n  next ')).match(/servecast [a-z]+( [a-z]+-[a-z]+)?/g);
+    assert.ok(next.length > 0, stdout);
+    const planned = next.filter((each) => each.startsWith('servecast plan'));
+    assert.equal(planned.length > 0, sets.length === 0, stdout);
+    if (sets.length > 0) assert.equal(servecast(['plan', 'max-rate', ...words]).status, 2);
+  }
+});
 test('Text_OfOneRun_LeavesJsonAsItIs', () => {
   const words = ['run', small, '--once'];
   const piped = servecast(words).stdout;
