@@ -173,58 +173,79 @@ bool IsOfSweep(const ImportText& text, const std::vector<ImportText>& texts) {
          });
 }
 
-// What scripts of Windows set: PowerShell's "$NAME = value", which a "$NAME" of a shell names too,
-// and cmd's "set NAME=value", whose "%NAME%" is put into the text.
-struct WindowsText {
-  Variables variables;
-  std::string text;  // "": as it was
-};
-WindowsText ReadWindows(std::string_view text) {
-  WindowsText read;
+// What a script of Windows sets, by its lower-case name: "env:hf_home" and "seats" of PowerShell's
+// "$env:HF_HOME = ..." and "$Seats = ...", "%model%" of cmd's "set MODEL=...". `line` is that
+// alone.
+std::optional<std::pair<std::string, std::string>> WindowsAssignment(std::string_view line) {
+  std::string_view bare = Stripped(line);
+  const bool powershell = !bare.empty() && bare[0] == '$';
+  if (!powershell && LowerCase(bare.substr(0, 4)) != "set ") return std::nullopt;
+  bare = Stripped(bare.substr(powershell ? 1 : 4));
+  const auto unquoted = [](std::string_view value) {
+    const bool quotes =
+        value.size() > 1 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
+    return quotes ? value.substr(1, value.size() - 2) : value;
+  };
+  if (!powershell) bare = unquoted(bare);
+  const std::size_t equals = bare.find('=');
+  if (equals == std::string_view::npos) return std::nullopt;
+  const std::string name = LowerCase(Stripped(bare.substr(0, equals)));
+  const std::string value(unquoted(Stripped(bare.substr(equals + 1)).substr(0, 1000)));
+  const std::size_t scope = powershell && name.compare(0, 4, "env:") == 0 ? 4 : 0;
+  const bool plain = name.size() > scope && std::all_of(name.begin() + scope, name.end(), IsName);
+  if (!plain || value.find_first_of("$(%@") != std::string::npos) return std::nullopt;
+  return std::pair(powershell ? name : "%" + name + "%", value);
+}
+
+// The variable that a text goes on with: "%NAME%", "$NAME", "${NAME}", "$env:NAME"; its name as
+// above and its length. 0: none.
+std::pair<std::string, std::size_t> WindowsVariable(std::string_view text) {
+  const auto name_at = [text](std::size_t from) {
+    std::size_t end = from;
+    while (end < text.size() && IsName(text[end])) ++end;
+    return end;
+  };
+  if (text[0] == '%') {
+    const std::size_t end = name_at(1);
+    const bool closed = end > 1 && end < text.size() && text[end] == '%';
+    return {closed ? LowerCase(text.substr(0, end + 1)) : "", closed ? end + 1 : 0};
+  }
+  if (text[0] != '$') return {"", 0};
+  const std::size_t brace = text.size() > 1 && text[1] == '{' ? 1 : 0, begin = 1 + brace;
+  const bool scoped = LowerCase(text.substr(begin, 4)) == "env:";
+  const std::size_t end = name_at(begin + (scoped ? 4 : 0));
+  const bool closed = brace == 0 || (end < text.size() && text[end] == '}');
+  if (!closed || end == begin) return {"", 0};
+  return {LowerCase(text.substr(begin, end - begin)), end + brace};
+}
+
+// The text with them put in, names in any case as Windows has them; "": it sets none.
+std::string WithWindowsVariables(std::string_view text) {
   constexpr std::size_t kMostScript = 200'000, kMostNames = 100;
-  if (text.size() > kMostScript) return read;
-  std::vector<std::pair<std::string, std::string>> sets;
+  if (text.size() > kMostScript) return "";
+  std::map<std::string, std::string> values;
   for (const std::string_view line : LinesIn(text)) {
-    std::string_view bare = Stripped(line);
-    const bool powershell = !bare.empty() && bare[0] == '$';
-    if (!powershell && LowerCase(bare.substr(0, 4)) != "set ") continue;
-    bare = Stripped(bare.substr(powershell ? 1 : 4));
-    const auto unquoted = [](std::string_view value) {
-      const bool quotes =
-          value.size() > 1 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
-      return quotes ? value.substr(1, value.size() - 2) : value;
-    };
-    if (!powershell) bare = unquoted(bare);
-    const std::size_t equals = bare.find('=');
-    if (equals == std::string_view::npos) continue;
-    const std::string name(Stripped(bare.substr(0, equals)));
-    const std::string value(unquoted(Stripped(bare.substr(equals + 1)).substr(0, 1000)));
-    const bool plain = !name.empty() && std::all_of(name.begin(), name.end(), [](char c) {
-      return c == '_' || IsDigit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-    });
-    if (!plain || value.find_first_of("$(%@") != std::string::npos || sets.size() == kMostNames)
-      continue;
-    if (powershell) {
-      read.variables[name] = value;
-    } else if (Has(text, "%" + name + "%")) {
-      sets.emplace_back("%" + name + "%", value);
+    const auto set = WindowsAssignment(line);
+    if (set && values.size() < kMostNames) values[set->first] = set->second;
+  }
+  if (values.empty()) return "";
+  std::string out;
+  for (const std::string_view line : LinesIn(text)) {
+    const std::size_t end = WindowsAssignment(line) ? 0 : line.size();
+    for (std::size_t at = 0; at < end;) {
+      const auto [name, length] = WindowsVariable(line.substr(at));
+      const auto value = length > 0 ? values.find(name) : values.end();
+      out += value == values.end() ? std::string(1, line[at]) : value->second;
+      at += value == values.end() ? 1 : length;
     }
+    out += '\n';
   }
-  if (sets.empty()) return read;
-  for (std::size_t at = 0; at < text.size();) {
-    const auto set = std::find_if(sets.rbegin(), sets.rend(), [&](const auto& each) {
-      return text.compare(at, each.first.size(), each.first) == 0;
-    });
-    read.text += set == sets.rend() ? std::string(1, text[at]) : set->second;
-    at += set == sets.rend() ? 1 : set->first.size();
-  }
-  return read;
+  return out;
 }
 
 // Of a loop the first round counts, and the others are named: which one is meant, nobody says.
-void UnrollLoops(std::string_view text, const Variables& known, std::vector<CommandWords>& commands,
-                 Draft& draft) {
-  Variables first = known;
+void UnrollLoops(std::string_view text, std::vector<CommandWords>& commands, Draft& draft) {
+  Variables first;
   bool unrolled = false;
   for (const auto& [name, values] : LoopsIn(commands)) {
     const auto uses = [name = "$" + name, braced = "${" + name](const CommandWords& words) {
@@ -315,10 +336,10 @@ Issues ReadForms(std::string_view text, const std::vector<ImportText>& beside, J
     if (start.substr(0, 2) != "{{" && !section) return read.issues();
   }
   if (MayBeUnitFile(text)) return {};
-  const WindowsText windows = ReadWindows(text);
-  const std::string_view script = windows.text.empty() ? text : std::string_view(windows.text);
-  source.commands = CommandsIn(script, windows.variables);
-  UnrollLoops(script, windows.variables, source.commands, draft);
+  const std::string windows = WithWindowsVariables(text);
+  const std::string_view script = windows.empty() ? text : std::string_view(windows);
+  source.commands = CommandsIn(script);
+  UnrollLoops(script, source.commands, draft);
   UnrollSweeps(text, beside, source.commands, draft);
   if (!MayBeManifest(text)) return {};
   Result<std::vector<Json>> documents = ParseYaml(text);

@@ -12,9 +12,6 @@ namespace {
 
 constexpr std::size_t kMostVariable = 1000, kMostNested = 2, kMostLookAhead = 200;
 
-bool IsName(char c) {
-  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
-}
 bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\r'; }
 
 bool Declares(std::string_view word) {
@@ -366,6 +363,10 @@ class Cutter {
 };
 
 }  // namespace
+
+bool IsName(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
 
 std::vector<CommandWords> CommandsIn(std::string_view text, const Variables& known) {
   return Cutter(text, 0, known).Cut();

@@ -11,6 +11,9 @@
 namespace servecast {
 
 using CommandWords = std::vector<std::string>;
+// Of the name of a variable.
+bool IsName(char c);
+
 using Variables = std::map<std::string, std::string, std::less<>>;
 
 // Commands of one word are left out: nothing is imported from them. What stands in one word behind
