@@ -26,18 +26,21 @@ struct NaiveOutage {
 
 TimeNs NsOf(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * 1e9)); }
 
-// One life after another.
+// One life after another, of all replicas of a domain the same.
 std::vector<NaiveOutage> OutagesOf(const FailureSpec& spec, std::int64_t seed, std::int32_t replica,
                                    TimeNs until) {
   std::vector<NaiveOutage> outages;
   TimeNs from = 0, after = -1;
+  const std::int64_t first = replica - replica % spec.domain_replicas;
   for (std::int64_t life = 0;; ++life) {
     TimeNs down = kNever;
     for (const auto& row : spec.schedule) {
-      if (row[1] == replica && NsOf(row[0]) > after) down = std::min(down, NsOf(row[0]));
+      const auto failed = static_cast<std::int64_t>(row[1]);
+      const bool together = failed >= first && failed < first + spec.domain_replicas;
+      if (together && NsOf(row[0]) > after) down = std::min(down, NsOf(row[0]));
     }
     if (spec.mtbf_s) {
-      const double u = Uniform(seed, Stream::kFailure, replica, life);
+      const double u = Uniform(seed, Stream::kFailure, first / spec.domain_replicas, life);
       down = std::min(down, from + std::max<TimeNs>(1, NsOf(-Log(u) * *spec.mtbf_s)));
     }
     if (down >= until) return outages;
@@ -55,6 +58,7 @@ FailureSpec DrawnFailures(std::uint64_t seed, std::int64_t replicas, TimeNs leng
   FailureSpec spec;
   spec.restart_s = draw(0) * 0.3 * seconds;
   if (seed % 8 == 6) spec.restart_s = 0;
+  if (seed % 5 == 2) spec.domain_replicas = 1 + static_cast<std::int64_t>(draw(3) * 4);
   if (seed % 4 == 1) spec.detect_s = draw(1) * 0.2 * seconds;
   if (seed % 3 != 0) spec.mtbf_s = seconds * (0.1 + draw(2));
   for (std::int64_t row = 0; row < 2 * replicas && seed % 3 != 1; ++row) {

@@ -163,6 +163,24 @@ TEST(Failures, ByChance_AvailabilityIsThatOfTheory) {
   }
 }
 
+// Of a node of four: one row, and one life by chance, is that of all of them.
+TEST(Failures, OfADomain_AreOfAllItsReplicas) {
+  const auto loaded = [](const std::string& failures, const std::string& replicas) {
+    return RunToEnd(Loaded({"cluster.pools.0.replicas=" + replicas,
+                            "cluster.failures={" + failures + R"(,"restart_s":10})"}));
+  };
+  const FailureReport one =
+      loaded(R"("schedule":[[20,5]],"domain_replicas":4)", "8").scaling.failures;
+  EXPECT_EQ(one.failures, 4);
+  EXPECT_DOUBLE_EQ(one.down_s, 40);
+  const FailureReport rest =
+      loaded(R"("schedule":[[20,5]],"domain_replicas":4)", "6").scaling.failures;
+  EXPECT_EQ(rest.failures, 2) << "the last domain may be smaller";
+  const FailureReport chance = loaded(R"("mtbf_s":30,"domain_replicas":3)", "9").scaling.failures;
+  EXPECT_GT(chance.failures, 0);
+  EXPECT_EQ(chance.failures % 3, 0);
+}
+
 // A row at the moment at which the replica is up again is none, also where that is the same moment.
 TEST(Failures, AtOnceUpAgain_FailOnce) {
   for (const char* rows : {"[[20,1]]", "[[0,1]]", "[[20,1],[20,1]]"}) {

@@ -72,6 +72,8 @@ struct FailureSpec {
   std::optional<double> mtbf_s;
   double restart_s = 153;
   double detect_s = 0;  // until the router knows
+  // Those of a node, a rack or a zone fail together: replicas 0 to n - 1, n to 2n - 1, ...
+  std::int64_t domain_replicas = 1;
 
   bool On() const { return mtbf_s || !schedule.empty(); }
 };

@@ -340,6 +340,11 @@ void Describe(FieldVisitor& v, FailureSpec& s, const FailureSpec& base) {
          .max = 1e8,
          .help = "from a failure until the router knows"},
         &FailureSpec::detect_s);
+  f.Add({.name = "domain_replicas",
+         .min = 1,
+         .max = 1024,
+         .help = "replicas that fail together, as those of a node or a zone, in their order"},
+        &FailureSpec::domain_replicas);
 }
 
 void Describe(FieldVisitor& v, SloSpec& s, const SloSpec& base) {

@@ -323,10 +323,13 @@ bool Cluster::ReplicasMayFail() const {
 void Cluster::PassFailure(TimeNs time) {
   const Failures::Event event = failures_->Take();
   const std::int32_t place = NodeAt(event.replica).place;
-  if (event.kind == Failures::Kind::kFails) return Fail(event.replica, time);
-  const bool up = event.kind == Failures::Kind::kComesUp;
-  gateways_.front().SetAvailable(place, up);
-  if (up) PlaceHeld(time);
+  if (event.kind == Failures::Kind::kFails) {
+    Fail(event.replica, time);
+  } else {
+    gateways_.front().SetAvailable(place, event.kind == Failures::Kind::kComesUp);
+  }
+  // Replicas that come up at one moment share what is held.
+  if (failures_->Next() > time) PlaceHeld(time);
 }
 
 // All that is on the replica ends with it: what its clients still wait for is lost.

@@ -34,17 +34,20 @@ Failures::Failures(const FailureSpec& spec, std::int64_t seed, std::int64_t repl
     Plan(i, EndOfLife(i, 0, -1));
 }
 
-// Of the life that begins at `from`; of the schedule the rows after a time count.
+// Of the life that begins at `from`; of the schedule the rows after a time count. Replicas of a
+// domain have the same lives, so each draws the same.
 TimeNs Failures::EndOfLife(std::int32_t replica, TimeNs from, TimeNs after) {
+  const std::int64_t domain = replica / spec_->domain_replicas;
   std::int64_t& lives = replicas_[static_cast<std::size_t>(replica)].lives;
   TimeNs end = kNever;
   if (spec_->mtbf_s) {
-    const double u = Uniform(seed_, Stream::kFailure, replica, lives++);
+    const double u = Uniform(seed_, Stream::kFailure, domain, lives++);
     end = After(from, std::max<TimeNs>(1, NsOfSeconds(-Log(u) * *spec_->mtbf_s)));
   }
   for (const std::vector<double>& row : spec_->schedule) {
     const TimeNs at = NsOfSeconds(row[0]);
-    if (static_cast<std::int32_t>(row[1]) == replica && at > after) end = std::min(end, at);
+    if (static_cast<std::int64_t>(row[1]) / spec_->domain_replicas == domain && at > after)
+      end = std::min(end, at);
   }
   return end < horizon_ ? end : kNever;
 }
