@@ -1,11 +1,14 @@
 #include "plan/drill.h"
 
 #include <algorithm>
+#include <optional>
+#include <string>
 #include <utility>
 
 #include "base/text.h"
 #include "cost/all_reduce.h"
 #include "experiment/advise.h"
+#include "io/pool_checks.h"
 #include "plan/line.h"
 
 namespace servecast {
@@ -31,19 +34,41 @@ Scenario WithSlowReplica(const Scenario& scenario, double share) {
   return s;
 }
 
+// As many requests as the scenario's load has in so many seconds.
+std::int64_t RequestsIn(const WorkloadSpec& workload, double seconds) {
+  std::int64_t turns = workload.sessions.turns;
+  for (const ClassSpec& c : workload.classes) turns = std::max(turns, c.turns.value_or(1));
+  const double requests = TotalRate(workload) * static_cast<double>(turns) * seconds;
+  return std::clamp(static_cast<std::int64_t>(requests), std::int64_t{1}, kMaxRequests);
+}
+
 // With as many requests as a steady load before and behind it has: among more it would not show.
 Scenario WithSpike(const Scenario& scenario, const DrillOptions& options) {
   Scenario s = scenario;
-  ArrivalSpec& arrivals = s.workload.arrivals;
   const double steady_s = 2 * options.spike_s;
-  arrivals.spikes.push_back({steady_s, options.spike_s, options.spike});
-  std::int64_t turns = s.workload.sessions.turns;
-  for (const ClassSpec& c : s.workload.classes) turns = std::max(turns, c.turns.value_or(1));
-  const double requests = TotalRate(s.workload) * static_cast<double>(turns) *
-                          (2 * steady_s + options.spike * options.spike_s);
-  s.workload.requests =
-      std::clamp(static_cast<std::int64_t>(requests), std::int64_t{1}, kMaxRequests);
+  s.workload.requests = RequestsIn(s.workload, 2 * steady_s + options.spike * options.spike_s);
+  s.workload.arrivals.spikes.push_back({steady_s, options.spike_s, options.spike});
   return s;
+}
+
+// So many replicas fail at once, in the midst of a run of three times their restart; nullopt: what
+// the scenario has does not go with failures.
+std::optional<Scenario> WithFailure(const Scenario& scenario, std::int64_t replicas) {
+  if (scenario.cluster.failures.On()) return std::nullopt;
+  Scenario s = scenario;
+  FailureSpec& failures = s.cluster.failures;
+  failures.schedule = {{failures.restart_s, 0}};
+  failures.domain_replicas = replicas;
+  s.workload.requests = RequestsIn(s.workload, 3 * failures.restart_s);
+  return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
+}
+
+// Of one that lies on several nodes, or has a node of its own: 1.
+std::int64_t ReplicasOfANode(const Scenario& scenario) {
+  const PoolSpec& pool = scenario.cluster.pool();
+  const HardwareSpec& hardware = pool.hardware ? *pool.hardware : scenario.hardware;
+  const std::int64_t gpus = pool.tensor_parallel * pool.pipeline_parallel;
+  return std::max<std::int64_t>(1, hardware.gpus_per_node / gpus);
 }
 
 }  // namespace
@@ -82,7 +107,21 @@ std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& option
         {Format("one replica at {} % of its speed", ShortNumber(100 * options.slow_share)),
          WithSlowReplica(scenario, options.slow_share)});
   }
-  if (HasRate(scenario.workload.arrivals.process)) {
+  const bool has_rate = HasRate(scenario.workload.arrivals.process);
+  if (has_rate && pools.size() == 1) {
+    std::vector<std::int64_t> together = {1};
+    if (const std::int64_t node = ReplicasOfANode(scenario); node > 1) together.push_back(node);
+    for (const std::int64_t replicas : together) {
+      if (pools[0].replicas <= replicas) continue;
+      std::optional<Scenario> failed = WithFailure(scenario, replicas);
+      if (!failed) continue;
+      const std::string who = replicas == 1 ? std::string("one replica fails")
+                                            : Format("a node of {} replicas fails", replicas);
+      const double restart_s = failed->cluster.failures.restart_s;
+      drills.push_back({Format("{} for {} s", who, ShortNumber(restart_s)), std::move(*failed)});
+    }
+  }
+  if (has_rate) {
     drills.push_back({Format("{} times the load for {} s", ShortNumber(options.spike),
                              ShortNumber(options.spike_s)),
                       WithSpike(scenario, options)});

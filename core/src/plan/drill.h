@@ -24,8 +24,9 @@ struct Drill {
 Issues IssuesOf(const DrillOptions& options);
 
 // As it is; with one replica fewer, of each pool that has several; with one slow replica, of a
-// single pool that has several; with a spike, of a load
-// with a rate. The slow one needs step times that go by the GPU's figures.
+// single pool that has several; of a load with a rate with one that fails in the midst of the run,
+// or all of a node, where they go with failures; with a spike. The slow one needs step times that
+// go by the GPU's figures.
 std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& options);
 
 }  // namespace servecast
