@@ -514,6 +514,55 @@ TEST(ImportForms, PoolingModels_AreOnePassOrRefused) {
   }
 }
 
+// A line that does more than set a variable stays; a note behind a value is none of it.
+TEST(ImportForms, VariablesOfWindows_TakeNoCommandAway) {
+  for (const char* text : {"$ CUDA_VISIBLE_DEVICES=0 vllm serve Qwen/Qwen3-8B --max-num-seqs 32",
+                           "set HF_HOME=D:\\hf && vllm serve Qwen/Qwen3-8B --max-num-seqs 32",
+                           "$env:VLLM_USE_V1 = \"1\"; vllm serve Qwen/Qwen3-8B --max-num-seqs 32",
+                           "$Seats = 32   # seats\n$Model = 'Qwen/Qwen3-8B';\n"
+                           "vllm serve $Model --max-num-seqs $Seats"}) {
+    const Imported imported = Import(std::string(text));
+    ASSERT_FALSE(imported.document.empty()) << text;
+    const Json document = JsonOf(imported.document);
+    EXPECT_EQ(document["engine"]["max_num_seqs"], 32) << text << Listed(imported);
+    EXPECT_EQ(document["model"]["preset"], "qwen3-8b") << text << Listed(imported);
+  }
+}
+
+// A wrapper's own name says nothing of the language model in it.
+TEST(ImportForms, WrappersThatGenerate_DoNotPool) {
+  const std::string inner =
+      R"({"architectures":["Qwen2ForCausalLM"],"model_type":"qwen2","hidden_size":3584,)"
+      R"("num_hidden_layers":28,"num_attention_heads":28,"num_key_value_heads":4,)"
+      R"("intermediate_size":18944,"vocab_size":152064,"max_position_embeddings":32768})";
+  for (const char* architecture : {"InternVLChatModel", "Qwen2_5OmniModel"}) {
+    const Imported imported =
+        Import(std::string(R"({"architectures":[")") + architecture +
+               R"("],"model_type":"internvl_chat","llm_config":)" + inner + "}");
+    ASSERT_FALSE(imported.document.empty()) << Listed(imported);
+    for (const std::string& warning : imported.warnings) {
+      EXPECT_EQ(warning.find("decodes nothing"), std::string::npos) << warning;
+    }
+  }
+}
+
+// No target and no class asks for tokens that are not made.
+TEST(ImportForms, PoolingModels_KeepNoTargetOfTokens) {
+  const Imported goodput =
+      Import(std::string("vllm bench serve --backend openai-embeddings --model Qwen/Qwen3-8B "
+                         "--request-rate 5 --goodput tpot:50"));
+  EXPECT_TRUE(goodput.issues.empty()) << Listed(goodput);
+  EXPECT_TRUE(JsonOf(goodput.document)["slo"].empty());
+  const Imported classes = Import(
+      {{"", "vllm serve Qwen/Qwen3-Embedding-8B"}},
+      R"({"schema":1,"model":{"preset":"qwen3-8b"},"hardware":{"preset":"h100-sxm"},)"
+      R"("workload":{"preset":"chat","arrivals":{"rate_per_s":5},"requests":100,"classes":)"
+      R"([{"name":"a","output_tokens":{"distribution":"fixed","value":300}},{"name":"b"}]}})");
+  EXPECT_EQ(JsonOf(classes.document)["workload"]["classes"],
+            Json::parse(R"([{"name":"a"},{"name":"b"}])"))
+      << Listed(classes);
+}
+
 // The first row of a sweep is the scenario, the others are axes of servecast sweep.
 TEST(ImportForms, Sweeps_AreTheirFirstRowAndTheAxesOfAll) {
   ExpectForm({"bench-sweep.sh",

@@ -102,7 +102,7 @@ class Draft {
   void Put(std::string_view path, nlohmann::json value, std::string_view from, bool said);
   void Settle(const nlohmann::json& base);
   void SettlePooling();
-  void DropDecodeTargets(nlohmann::json& document);
+  void DropDecodes(nlohmann::json& document);
   void SettleModel();
   void SettleLinks();
   void SettlePools();

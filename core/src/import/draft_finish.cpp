@@ -567,7 +567,7 @@ Imported Draft::Finish(std::string_view base) && {
     return waits;
   }
   Complete(document);
-  DropDecodeTargets(document);
+  DropDecodes(document);
   document["name"] = "Imported";
   document.erase("description");
   out_.document = DocumentText(document);

@@ -173,28 +173,46 @@ bool IsOfSweep(const ImportText& text, const std::vector<ImportText>& texts) {
          });
 }
 
-// What a script of Windows sets, by its lower-case name: "env:hf_home" and "seats" of PowerShell's
-// "$env:HF_HOME = ..." and "$Seats = ...", "%model%" of cmd's "set MODEL=...". `line` is that
+// "value" of `"value"; # note` and of `value`; nullopt: more than one word, which is no assignment
 // alone.
+std::optional<std::string_view> OnlyWord(std::string_view text) {
+  const bool quoted = !text.empty() && (text[0] == '"' || text[0] == '\'');
+  const std::size_t end = quoted ? text.find(text[0], 1) : text.find_first_of(" \t;#\"'");
+  if (quoted && end == std::string_view::npos) return std::nullopt;
+  const std::string_view word = quoted ? text.substr(1, end - 1) : text.substr(0, end);
+  std::string_view rest =
+      end == std::string_view::npos ? std::string_view() : text.substr(end + (quoted ? 1 : 0));
+  rest = Stripped(rest);
+  if (!rest.empty() && rest[0] == ';') rest = Stripped(rest.substr(1));
+  return rest.empty() || rest[0] == '#' ? std::optional(word) : std::nullopt;
+}
+
+// What a line of a script of Windows sets, by its lower-case name: "env:hf_home" and "seats" of
+// PowerShell's "$env:HF_HOME = ..." and "$Seats = ...", "%model%" of cmd's "set MODEL=...".
+// nullopt: nothing, or it does more than that.
 std::optional<std::pair<std::string, std::string>> WindowsAssignment(std::string_view line) {
   std::string_view bare = Stripped(line);
-  const bool powershell = !bare.empty() && bare[0] == '$';
+  const bool powershell = bare.size() > 1 && bare[0] == '$' && bare[1] != ' ';
   if (!powershell && LowerCase(bare.substr(0, 4)) != "set ") return std::nullopt;
-  bare = Stripped(bare.substr(powershell ? 1 : 4));
-  const auto unquoted = [](std::string_view value) {
-    const bool quotes =
-        value.size() > 1 && (value[0] == '"' || value[0] == '\'') && value.back() == value[0];
-    return quotes ? value.substr(1, value.size() - 2) : value;
-  };
-  if (!powershell) bare = unquoted(bare);
+  bare = powershell ? bare.substr(1) : Stripped(bare.substr(4));
+  const bool quoted = !powershell && bare.size() > 1 && bare[0] == '"' && bare.back() == '"';
+  if (quoted) bare = bare.substr(1, bare.size() - 2);
   const std::size_t equals = bare.find('=');
   if (equals == std::string_view::npos) return std::nullopt;
   const std::string name = LowerCase(Stripped(bare.substr(0, equals)));
-  const std::string value(unquoted(Stripped(bare.substr(equals + 1)).substr(0, 1000)));
+  std::string_view value = Stripped(bare.substr(equals + 1)).substr(0, 1000);
+  if (powershell) {
+    const std::optional<std::string_view> word = OnlyWord(value);
+    if (!word) return std::nullopt;
+    value = *word;
+  } else if (!quoted && value.find_first_of("&|") != std::string_view::npos) {
+    return std::nullopt;
+  }
   const std::size_t scope = powershell && name.compare(0, 4, "env:") == 0 ? 4 : 0;
-  const bool plain = name.size() > scope && std::all_of(name.begin() + scope, name.end(), IsName);
-  if (!plain || value.find_first_of("$(%@") != std::string::npos) return std::nullopt;
-  return std::pair(powershell ? name : "%" + name + "%", value);
+  const auto begin = name.begin() + static_cast<std::ptrdiff_t>(scope);
+  const bool plain = name.size() > scope && std::all_of(begin, name.end(), IsName);
+  if (!plain || value.find_first_of("$(%@") != std::string_view::npos) return std::nullopt;
+  return std::pair(powershell ? name : "%" + name + "%", std::string(value));
 }
 
 // The variable that a text goes on with: "%NAME%", "$NAME", "${NAME}", "$env:NAME"; its name as

@@ -129,7 +129,7 @@ double SettleScales(const ScaleGroups& scales, const std::string& type, const Le
   const double group = scales.group >= 0 ? scales.group : FigureOf(model, "hidden_size");
   const double usual = type == "int4" ? 128 : type == "nf4" ? 32 : 0;
   if (group > 0 && group != usual) {
-    members["quantization_group_size"] = static_cast<std::int64_t>(group);
+    members["quantization_group_size"] = static_cast<std::int64_t>(std::clamp(group, 1.0, 1e7));
   }
   const bool zero_points = scales.zero_points && type != "nf4";
   if (zero_points) members["quantization_zero_points"] = true;

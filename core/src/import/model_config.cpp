@@ -183,6 +183,7 @@ std::string FirstArchitecture(const Json& config) {
 
 // "Qwen3" of "Qwen3ForSequenceClassification" and "Qwen3Model"; "" of what generates.
 std::string FamilyThatPools(std::string_view architecture) {
+  if (architecture == "ChatGLMModel") return "";  // so its files call what generates
   for (const std::string_view ending : {"ForSequenceClassification", "ForTokenClassification",
                                         "ForRewardModel", "ForProcessRewardModel", "Model"}) {
     if (architecture.size() <= ending.size()) continue;
@@ -217,6 +218,12 @@ class ConfigReader {
     Weights();
     if (!problem_.empty()) return Issue{path_, problem_};
     return std::move(model_);
+  }
+
+  // Of a wrapper that of the language model in it.
+  std::string PooledArchitecture() const {
+    std::string name = FirstArchitecture(*config_);
+    return FamilyThatPools(name).empty() ? "" : name;
   }
 
  private:
@@ -535,8 +542,7 @@ Result<Json> ModelOfConfig(const Json& config, const std::string& file) {
 }
 
 std::string PooledArchitecture(const Json& config) {
-  std::string name = FirstArchitecture(config);
-  return FamilyThatPools(name).empty() ? "" : name;
+  return ConfigReader(config, "").PooledArchitecture();
 }
 
 Result<std::string> ModelFromConfig(std::string_view text, const std::string& file) {

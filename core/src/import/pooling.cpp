@@ -18,16 +18,28 @@ void Draft::SettlePooling() {
       pooling_, lengths ? "" : ", and the length of prompts decides: set workload.prompt_tokens"));
 }
 
-// Those of output tokens, of which there are none.
-void Draft::DropDecodeTargets(nlohmann::json& document) {
-  if (pooling_.empty() || !document.contains("slo") || !document["slo"].is_array()) return;
+// Targets of output tokens, and the lengths that classes give them.
+void Draft::DropDecodes(nlohmann::json& document) {
+  if (pooling_.empty()) return;
+  nlohmann::json& workload = document["workload"];
+  if (workload.is_object() && workload.contains("classes") && workload["classes"].is_array()) {
+    for (nlohmann::json& each : workload["classes"]) {
+      if (each.is_object()) each.erase("output_tokens");
+    }
+  }
+  if (!document.contains("slo") || !document["slo"].is_array()) return;
   nlohmann::json kept = nlohmann::json::array();
-  for (const nlohmann::json& target : document["slo"]) {
+  for (nlohmann::json target : document["slo"]) {
     const std::string metric = TextIn(target, "metric");
-    const bool decodes = metric == "tpot" || metric == "itl";
-    if (decodes) Remark(Format("{}: the target of {} is left out", pooling_, metric));
-    if (!decodes) kept.push_back(target);
-    if (!decodes && target.is_object()) kept.back().erase("tpot_ms");
+    bool decodes = metric == "tpot" || metric == "itl";
+    if (target.is_object() && target.contains("tpot_ms")) {
+      target.erase("tpot_ms");
+      decodes = !target.contains("ttft_ms") && !target.contains("e2e_ms");
+      Remark(Format("{}: the limit of TPOT in a target of attainment is left out", pooling_));
+    } else if (decodes) {
+      Remark(Format("{}: the target of {} is left out", pooling_, metric));
+    }
+    if (!decodes) kept.push_back(std::move(target));
   }
   document["slo"] = std::move(kept);
 }

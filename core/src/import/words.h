@@ -11,7 +11,7 @@
 namespace servecast {
 
 using CommandWords = std::vector<std::string>;
-// Of the name of a variable.
+// Whether the name of a variable may have it.
 bool IsName(char c);
 
 using Variables = std::map<std::string, std::string, std::less<>>;
