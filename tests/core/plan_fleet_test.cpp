@@ -261,6 +261,12 @@ TEST(Drills, AreTheScenariosThatTheirNamesSay) {
   ASSERT_EQ(of_node.size(), 6u);
   EXPECT_EQ(of_node[4].name, "a node of 4 replicas fails for 153 s");
   EXPECT_EQ(of_node[4].scenario.cluster.failures.domain_replicas, 4);
+  // The outage is behind the warm-up and in the run, whatever the scenario's own window is.
+  std::vector<std::string> window = node;
+  window.insert(window.end(), {"measure.warmup_s=100", "measure.horizon_s=120"});
+  const Scenario failing = DrillsOf(Parsed(Changed(window)), {})[3].scenario;
+  EXPECT_EQ(failing.cluster.failures.schedule, (NumberTable{{253, 0}}));
+  EXPECT_FALSE(failing.measure.horizon_s);
   std::vector<std::string> affine = node;
   affine.push_back("cluster.router.policy=prefix_affinity");
   EXPECT_EQ(DrillsOf(Parsed(Changed(affine)), {}).size(), 4u);

@@ -45,21 +45,27 @@ std::int64_t RequestsIn(const WorkloadSpec& workload, double seconds) {
 // With as many requests as a steady load before and behind it has: among more it would not show.
 Scenario WithSpike(const Scenario& scenario, const DrillOptions& options) {
   Scenario s = scenario;
-  const double steady_s = 2 * options.spike_s;
-  s.workload.requests = RequestsIn(s.workload, 2 * steady_s + options.spike * options.spike_s);
-  s.workload.arrivals.spikes.push_back({steady_s, options.spike_s, options.spike});
+  const double steady_s = 2 * options.spike_s, warmup_s = s.measure.warmup_s;
+  s.workload.requests =
+      RequestsIn(s.workload, warmup_s + 2 * steady_s + options.spike * options.spike_s);
+  s.workload.arrivals.spikes.push_back({warmup_s + steady_s, options.spike_s, options.spike});
+  s.measure.horizon_s.reset();  // it would end before, or hide what follows
   return s;
 }
 
-// So many replicas fail at once, in the midst of a run of three times their restart; nullopt: what
-// the scenario has does not go with failures.
+// So many replicas fail at once, with as long a time before and behind; nullopt: what the scenario
+// has cannot be combined with failures.
 std::optional<Scenario> WithFailure(const Scenario& scenario, std::int64_t replicas) {
-  if (scenario.cluster.failures.On()) return std::nullopt;
+  constexpr double kLeastSteady = 60;
   Scenario s = scenario;
   FailureSpec& failures = s.cluster.failures;
-  failures.schedule = {{failures.restart_s, 0}};
+  if (failures.On() || failures.restart_s == 0) return std::nullopt;
+  const double steady_s = std::max(failures.restart_s, kLeastSteady);
+  failures.schedule = {{s.measure.warmup_s + steady_s, 0}};
   failures.domain_replicas = replicas;
-  s.workload.requests = RequestsIn(s.workload, 3 * failures.restart_s);
+  s.workload.requests =
+      RequestsIn(s.workload, s.measure.warmup_s + 2 * steady_s + failures.restart_s);
+  s.measure.horizon_s.reset();
   return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
 }
 

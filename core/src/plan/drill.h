@@ -25,8 +25,8 @@ Issues IssuesOf(const DrillOptions& options);
 
 // As it is; with one replica fewer, of each pool that has several; with one slow replica, of a
 // single pool that has several; of a load with a rate with one that fails in the midst of the run,
-// or all of a node, where they go with failures; with a spike. The slow one needs step times that
-// go by the GPU's figures.
+// or all of a node, where the rest of it can be combined with failures; with a spike. The slow one
+// needs step times that go by the GPU's figures.
 std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& options);
 
 }  // namespace servecast
