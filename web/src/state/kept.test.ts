@@ -80,6 +80,52 @@ describe('scenarios of this machine', () => {
     expect(parseKept(shelf.text).length).toBe(8);
   });
 
+  it('OnceRemoved_AreNotNotedAgain', async () => {
+    const store = new Store();
+    const kept = new Kept(store, linkTo, memory());
+    kept.watch();
+    shows(store, { name: 'Chat' });
+    await kept.keep();
+    kept.remove(await linkTo({ name: 'Chat' }));
+    await rest();
+    expect(kept.items).toEqual([]);
+  });
+
+  it('ThatDoNotFit_TakeNoOtherAway_AndAreSaid', async () => {
+    const store = new Store();
+    const kept = new Kept(store, linkTo, memory());
+    for (const name of ['a', 'b']) {
+      shows(store, { name });
+      expect(await kept.keep()).toBe(true);
+    }
+    shows(store, { name: 'c'.repeat(1_000_001) });
+    expect(await kept.keep()).toBe(false);
+    for (let i = 0; i < 120; ++i) {
+      shows(store, { name: `n${i}` });
+      expect(await kept.keep()).toBe(i < 98);
+    }
+    expect(kept.items.slice(-2).map(({ name }) => name)).toEqual(['b', 'a']);
+    const unread = new Kept(store, async () => '', memory());
+    expect(await unread.keep()).toBe(false);
+  });
+
+  it('ByTheAddressOfAPreset_AreNone', async () => {
+    for (const [link, count] of [
+      ['p=chat', 0],
+      ['p=chat&v=1.0&r=meets,1&f=0123456789abcdef', 0],
+      ['p=chat&workload.requests=9', 1],
+    ] as const) {
+      const store = new Store();
+      const kept = new Kept(store, linkTo, memory());
+      kept.watch();
+      const document = { seed: 1 };
+      store.update({ base: document, link });
+      shows(store, document);
+      await rest();
+      expect(kept.items.length).toBe(count);
+    }
+  });
+
   it('AreOfThisVisit_WhereABrowserHasNoStorage', async () => {
     const refuses = () => {
       throw new Error('denied');

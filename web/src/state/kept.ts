@@ -26,7 +26,10 @@ const restMs = 3000;
 const mostRecent = 8;
 const mostPicked = 2;
 const mostKept = 100;
-const longest = 200_000;
+const longest = 1_000_000;
+/** The address of a preset as it is, perhaps with its author's result. */
+const ofPreset = /^p=[^&]+(&v=.*)?$/;
+const sizeOf = ({ link, note }: KeptScenario) => link.length + note.length;
 
 const ages = [
   ['day', 86_400_000],
@@ -65,6 +68,7 @@ export class Kept {
   #items: readonly KeptScenario[] = [];
   /** What was looked at last, and what was opened for it: its next edit takes its place. */
   #last: { readonly base: Document; readonly link: string } | null = null;
+  readonly #removed = new Set<string>();
   /** Nothing can be kept beyond this visit. */
   isForgetful = false;
 
@@ -99,23 +103,31 @@ export class Kept {
     });
   }
 
-  /** What is on the page. */
-  async keep(): Promise<void> {
+  /** What is on the page; false: it cannot be read, or there is no more room. */
+  async keep(): Promise<boolean> {
     const { document } = this.#store.state;
     const link = await this.#linkTo(document);
-    if (link !== '') this.#put(this.#entry(document, link, true));
+    if (link === '') return false;
+    const entry = this.#entry(document, link, true);
+    const kept = [entry, ...this.#read().filter((each) => each.kept && each.link !== link)];
+    if (kept.length > mostKept || kept.reduce((sum, each) => sum + sizeOf(each), 0) > longest) return false;
+    this.#removed.delete(link);
+    this.#put(entry);
+    return true;
   }
 
+  /** It is not noted again in this visit. */
   remove(link: string): void {
+    this.#removed.add(link);
     this.#write(this.#read().filter((each) => each.link !== link));
   }
 
   async #note(): Promise<void> {
-    const { shown, document, base, preset_id: preset, link_problem: problem } = this.#store.state;
+    const { shown, document, base, preset_id: preset, link: address, link_problem: problem } = this.#store.state;
     if (problem !== null || shown?.completeness !== 'final' || shown.document !== document) return;
-    if (preset !== null && equalJson(document, base)) return;
+    if (equalJson(document, base) && (preset !== null || ofPreset.test(address))) return;
     const link = await this.#linkTo(document);
-    if (link === '' || document !== this.#store.state.document) return;
+    if (link === '' || this.#removed.has(link) || document !== this.#store.state.document) return;
     const former = this.#last?.base === base ? this.#last.link : '';
     this.#last = { base, link };
     const known = this.#read().find((each) => each.link === link);
@@ -161,8 +173,6 @@ export class Kept {
 
 function ordered(items: readonly KeptScenario[]): readonly KeptScenario[] {
   const newest = [...items].sort((a, b) => b.at - a.at);
-  const kept = newest.filter((each) => each.kept).slice(0, mostKept);
-  const all = [...kept, ...newest.filter((each) => !each.kept).slice(0, mostRecent)];
-  let size = 0;
-  return all.filter(({ link, note }) => (size += link.length + note.length) <= longest);
+  const seen = newest.filter((each) => !each.kept && sizeOf(each) < longest / mostRecent);
+  return [...newest.filter((each) => each.kept), ...seen.slice(0, mostRecent)];
 }

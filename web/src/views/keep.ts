@@ -43,10 +43,10 @@ export class KeepElement extends LitElement {
   }
 
   async #keep(): Promise<void> {
-    await this.app.shelf?.keep();
-    this.said = this.app.shelf?.isForgetful
-      ? 'This browser allows the page no storage: it is kept until you leave.'
-      : 'Kept. The list of scenarios has it, on this machine alone.';
+    const { shelf } = this.app;
+    if (!(await shelf?.keep())) this.said = 'Not kept: it cannot be read, or there is no room; remove one below.';
+    else if (shelf?.isForgetful) this.said = 'This browser allows the page no storage: it is kept until you leave.';
+    else this.said = 'Kept. The list of scenarios has it, on this machine alone.';
   }
 
   protected override render(): TemplateResult {

@@ -116,7 +116,7 @@ export class ShareElement extends LitElement {
   async #linkAnew(): Promise<void> {
     const { document } = this.app.store.state;
     const link = await this.app.linkTo(document);
-    if (document === this.app.store.state.document) this.link = link;
+    if (link !== '' && document === this.app.store.state.document) this.link = link;
   }
 
   /** The certain run of what is on the page. */
