@@ -35,6 +35,8 @@ function changed(module, document, set) {
   const overrides = Array.isArray(set)
     ? set.map(String)
     : Object.entries(set).map(([path, value]) => `${path}=${JSON.stringify(value)}`);
+  const none = Object.entries(set).find(([, value]) => value === undefined || Number.isNaN(value));
+  if (none) throw new ServecastError([{ path: none[0], message: `set: found ${none[1]}; allowed: a JSON value` }]);
   const { text, issues } = JSON.parse(module.withSettings(textOf(document), overrides));
   if (issues.length > 0) throw new ServecastError(issues);
   return text;

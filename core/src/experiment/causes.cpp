@@ -184,6 +184,8 @@ class CauseLister {
       };
       std::vector<std::string> overrides = {slow("peak_bf16_tflops", h.peak_bf16_tflops)};
       if (h.peak_fp8_tflops > 0) overrides.push_back(slow("peak_fp8_tflops", h.peak_fp8_tflops));
+      if (h.peak_fp4_tflops > 0) overrides.push_back(slow("peak_fp4_tflops", h.peak_fp4_tflops));
+      if (h.peak_int8_tops > 0) overrides.push_back(slow("peak_int8_tops", h.peak_int8_tops));
       Add("clock", "the GPU's clock is 10 % below its peak", std::move(overrides),
           "nvidia-smi -q -d CLOCK,PERFORMANCE under load");
     }

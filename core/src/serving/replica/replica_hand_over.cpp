@@ -31,6 +31,7 @@ void Replica::Withhold(Withheld blocks) {
 // Its KV has arrived on the decode side, or is not wanted there any more.
 void Replica::FreeHandedOver(RequestId request, TimeNs time) {
   const auto at = static_cast<std::size_t>(place_of_.Find(request));
+  SERVECAST_CHECK(at < withheld_.size(), "what is freed is withheld");
   Withheld& held = withheld_[at];
   kv_.Release(held.holding, request, held.blocks, held.computed ? held.tokens : 0,
               held.computed && in_.inbox.HasNextTurn(request));
