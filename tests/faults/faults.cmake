@@ -371,7 +371,7 @@ plant_in(kv_link 403 "every transfer has the whole link"
   [==[(now - since_) / static_cast<WideInt>(flows_.size());]==]
   [==[(now - since_) / (Planted(403) ? 1 : static_cast<WideInt>(flows_.size()));]==])
 
-plant_in(replica 404 "blocks are free when the prefill ends"
+plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
   [==[  Withhold(std::move(blocks));]==]
   [==[  if (Planted(404) && in_.setup.entry->name == "vllm") {
     kv_.Release(blocks.holding, request, blocks.blocks, blocks.tokens,
@@ -402,7 +402,7 @@ plant_in(vllm_grants 409 "a token that is lost with its KV counts as made"
   [==[    if (replica_.HandsOver(slot.request)) {]==]
   [==[    if (replica_.HandsOver(slot.request) && !Planted(409)) {]==])
 
-plant_in(replica 410 "another scheduler's blocks are free when the prefill ends"
+plant_in(replica_hand_over 410 "another scheduler's blocks are free when the prefill ends"
   [==[  const RequestId request = blocks.request;]==]
   [==[  const RequestId request = blocks.request;
   if (Planted(410) && in_.setup.entry->name != "vllm") {
