@@ -73,11 +73,9 @@ std::vector<std::string> EngineSettings(const MeasuredSetup& setup, double memor
 }
 
 std::string WeightsName(Quantization in) {
-  return in == Quantization::kNone    ? "16 bits"
-         : in == Quantization::kFp8   ? "fp8"
-         : in == Quantization::kInt4  ? "int4"
-         : in == Quantization::kNvfp4 ? "nvfp4"
-                                      : "mxfp4";
+  constexpr const char* kNames[] = {"16 bits", "fp8",        "int4", "nvfp4",    "mxfp4",
+                                    "int8",    "int8_w8a16", "nf4",  "mxfp4_all"};
+  return kNames[static_cast<std::size_t>(in)];
 }
 
 // A preset's name, or "new".

@@ -78,9 +78,9 @@ class Watcher final : public StepObserver {
 };
 
 void CheckReport(const Report& r) {
-  SERVECAST_CHECK(
-      r.arrived == r.completed + r.queued + r.running + r.dropped + r.timed_out + r.rejected,
-      "I1: arrived = completed + queued + running + lost");
+  SERVECAST_CHECK(r.arrived == r.completed + r.queued + r.running + r.dropped + r.timed_out +
+                                   r.rejected + r.scaling.failures.lost,
+                  "I1: arrived = completed + queued + running + lost");
   SERVECAST_CHECK(std::min({r.completed, r.queued, r.running, r.dropped, r.timed_out, r.rejected,
                             r.steps, r.output_tokens}) >= 0,
                   "I1: counts");
