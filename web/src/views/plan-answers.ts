@@ -260,13 +260,14 @@ export function renderDrills({ answer: any, plan }: AnswerContext): TemplateResu
       <table><thead><tr><th scope="col">Case</th><th scope="col">Verdict</th><th scope="col">Closest target</th><th scope="col">Serves, req/s</th></tr></thead>
       <tbody>${drills.map(({ drill, report }) => {
         const target = closestTarget(report);
+        const unserved = Math.max(0, ...report.slo.map(({ unserved_share: share }) => share));
         return html`<tr><th scope="row">${sentence(drill).replace(/\.$/, '')}</th>
           <td class="state" data-head="Verdict">${renderSign(report.verdict.state)}</td>
-          <td data-head="Closest target">${target ? targetText(target) : '–'}</td>
+          <td data-head="Closest target">${target ? targetText(target) : '–'}${unserved > 0 ? html`<small>; ${formatPercent(unserved)} of requests unserved</small>` : nothing}</td>
           <td data-head="Serves, req/s">${formatNumber(report.overload?.served_per_s ?? report.requests_per_s)}</td></tr>`;
       })}</tbody></table>
     </div>
-    <p class="plan-note">${drills.some(({ drill }) => drill.includes('fewer')) ? '' : 'No pool has a replica to lose. '}Not modelled: requests in flight on a replica that fails, and the time until the router notices.</p>`;
+    <p class="plan-note">${drills.some(({ drill }) => drill.includes('fewer')) ? '' : 'No pool has a replica to lose. '}${drills.some(({ drill }) => drill.includes('fails')) ? 'A replica that fails loses the requests that it has, and comes back with empty caches; the router notices at once.' : 'Not modelled: requests in flight on a replica that fails.'}</p>`;
 }
 
 function targetText(target: NonNullable<ReturnType<typeof closestTarget>>): TemplateResult | string {
