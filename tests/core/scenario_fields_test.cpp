@@ -1,6 +1,8 @@
 // Every field of a scenario document, by the catalogue that describes it: each value outside its
 // range or of another type gives exactly one issue, at that field.
+#include <map>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -8,6 +10,9 @@
 #include "gtest/gtest.h"
 #include "io/embedded_presets.h"
 #include "io/presets.h"
+#include "serving/cluster/router.h"
+#include "serving/policy.h"
+#include "serving/scaling/scaler.h"
 
 namespace servecast::testing {
 namespace {
@@ -496,6 +501,29 @@ TEST(Catalogue, EveryFieldAndPreset_IsDescribed) {
   const std::string named = catalogue["default_scenario"].get<std::string>();
   EXPECT_TRUE(ScenarioPreset(named));
   EXPECT_FALSE(CatalogText().empty());
+}
+
+// A parameter is a field: of one name, all entries of a kind mean the same by it, its default too.
+template <class Entry>
+void ExpectOneMeaning(std::span<const Entry> entries) {
+  std::map<std::string, ParamSpec> known;
+  for (const Entry& entry : entries) {
+    for (const ParamSpec& p : entry.params) {
+      const ParamSpec& first = known.emplace(p.name, p).first->second;
+      EXPECT_EQ(first.fallback, p.fallback) << entry.name << " " << p.name;
+      EXPECT_EQ(first.min, p.min) << entry.name << " " << p.name;
+      EXPECT_EQ(first.max, p.max) << entry.name << " " << p.name;
+      EXPECT_EQ(std::string(first.unit), p.unit) << entry.name << " " << p.name;
+      EXPECT_EQ(first.whole, p.whole) << entry.name << " " << p.name;
+    }
+  }
+}
+
+TEST(Catalogue, ParametersOfOneName_AreOneField) {
+  ExpectOneMeaning(Orders());
+  ExpectOneMeaning(Priorities());
+  ExpectOneMeaning(Routers());
+  ExpectOneMeaning(Scalers());
 }
 
 TEST(ScenarioPresets, EachOne_IsGoodAndCanonical) {

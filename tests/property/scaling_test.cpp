@@ -100,7 +100,8 @@ TEST(Scaling, Slices_GiveTheSameReport) {
     if (std::string(policy) == "schedule") {
       scaled.push_back("cluster.scaling.schedule=[[4, 3], [9, 2], [12, 4], [18, 1]]");
     } else {
-      scaled.push_back("cluster.scaling.sync_s=4");
+      scaled.push_back(std::string(policy) == "wva" ? "cluster.scaling.interval_s=4"
+                                                    : "cluster.scaling.sync_s=4");
     }
     const Report whole = RunToEnd(Busy(scaled));
     EXPECT_GT(whole.scaling.starts, 0);
