@@ -38,6 +38,11 @@ constexpr const char* kPlanHelp =
     "  day       --hours A,B,...: the replicas that each hour of a day needs, whose load is A, B,\n"
     "            ... times the scenario's; beside the busiest hour's all day. Hours are taken for\n"
     "            themselves: replicas come and go at once\n"
+    "  autoscale [--hours A,B,...] [--days N]: the scaler that keeps the targets over a load that\n"
+    "            changes for the fewest GPU-hours: HPA, KEDA and WVA by metric, target, window "
+    "and\n"
+    "            floor, each on N runs of the load (5) with cold starts; beside the fewest\n"
+    "            replicas throughout, and replicas by a schedule that knows the load\n"
     "  drill     whether the targets hold with one replica fewer, with one slow replica (70 %\n"
     "            of its GPUs' speed), with one or a node's that fail and restart within the run,\n"
     "            and with a spike (--spike TIMES for --seconds S; 2 for 60); what the scenario\n"
@@ -69,7 +74,7 @@ constexpr const char* kPlanHelp =
 
 // What a question is given besides the scenario, as typed.
 struct Typed {
-  std::string percent, months, from, spike, seconds, input, output, hours;
+  std::string percent, months, from, spike, seconds, input, output, hours, days;
 };
 
 // All of a text as a number. Emscripten's from_chars reads integers alone.
@@ -117,6 +122,7 @@ std::optional<QuestionOptions> OptionsOf(const std::string& question, const Type
   }
   if (!ReadNumber("--percent", typed.percent, options.percent) ||
       !ReadNumber("--months", typed.months, options.months) ||
+      !ReadNumber("--days", typed.days, options.days) ||
       !ReadNumber("--spike", typed.spike, options.drill.spike) ||
       !ReadNumber("--seconds", typed.seconds, options.drill.spike_s) ||
       !ReadNumber("--input", typed.input, options.api.input) ||
@@ -153,6 +159,7 @@ const std::vector<QuestionWords>& Questions() {
       {"min-gpus", {}},
       {"growth", {"--percent", "--months", "--from"}},
       {"day", {"--hours"}},
+      {"autoscale", {"--hours", "--days"}},
       {"drill", {"--spike", "--seconds"}},
       {"tornado", {}},
       {"cost", {"--input", "--output"}},
@@ -182,7 +189,8 @@ int PlanCommand(const Words& asked_words) {
   if (question == questions.end()) {
     return Usage(
         "plan: found " + (name.empty() ? "no question" : name) +
-        ", allowed max-rate, min-gpus, growth, day, drill, tornado, cost, speculation or search");
+        ", allowed max-rate, min-gpus, growth, day, autoscale, drill, tornado, cost, speculation "
+        "or search");
   }
   words.erase(words.begin());
   Arguments args;
@@ -195,6 +203,7 @@ int PlanCommand(const Words& asked_words) {
                                         : option == "--from"   ? &typed.from
                                         : option == "--spike"  ? &typed.spike
                                         : option == "--hours"  ? &typed.hours
+                                        : option == "--days"   ? &typed.days
                                         : option == "--input"  ? &typed.input
                                         : option == "--output" ? &typed.output
                                                                : &typed.seconds);

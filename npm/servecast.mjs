@@ -143,6 +143,7 @@ const operations = {
       input_price = 0,
       output_price = 0,
       hours = [],
+      days = 5,
       set,
       trace,
     } = options;
@@ -151,14 +152,14 @@ const operations = {
     yield* good(module, text);
     return yield* advanced(
       module,
-      () => new module.Plan(question, text, percent, months, spike, spike_s, input_price, output_price, hours),
+      () => new module.Plan(question, text, percent, months, spike, spike_s, input_price, output_price, hours, days),
       (run) => ({ answer: JSON.parse(run.answer()), sentence: run.sentence() }),
       trace,
     );
   },
 };
 
-const planOptions = ['percent', 'months', 'spike', 'spike_s', 'input_price', 'output_price', 'hours'];
+const planOptions = ['percent', 'months', 'spike', 'spike_s', 'input_price', 'output_price', 'hours', 'days'];
 /** What each operation takes, beside onProgress and signal. */
 const optionsOf = {
   canonical: [],

@@ -15,7 +15,8 @@ namespace {
 class BoundPlan final : public BoundAsked<BoundPlan, Question> {
  public:
   BoundPlan(std::string name, const std::string& text, double percent, double months, double spike,
-            double spike_s, double input_price, double output_price, const emscripten::val& hours)
+            double spike_s, double input_price, double output_price, const emscripten::val& hours,
+            double days)
       : name_(std::move(name)), scenario_(ParseScenario(text)) {
     options_.percent = percent;
     options_.months = Steps(months);
@@ -23,6 +24,7 @@ class BoundPlan final : public BoundAsked<BoundPlan, Question> {
     options_.drill.spike_s = spike_s;
     options_.api = {input_price, output_price};
     options_.hours = emscripten::convertJSArrayToNumberVector<double>(hours);
+    options_.days = Steps(days);
     Begin({});
   }
 
@@ -42,7 +44,7 @@ class BoundPlan final : public BoundAsked<BoundPlan, Question> {
 EMSCRIPTEN_BINDINGS(servecast_plan) {
   BindAsked<BoundPlan>("Plan")
       .constructor<std::string, std::string, double, double, double, double, double, double,
-                   emscripten::val>()
+                   emscripten::val, double>()
       .function("answer", &BoundPlan::Answer)
       .function("sentence", &BoundPlan::Sentence);
 }

@@ -92,6 +92,7 @@ export interface ServecastModule extends FirstModule {
     input_price: number,
     output_price: number,
     hours: readonly number[],
+    days: number,
   ) => Plan;
   /** The cheapest design that keeps the targets. `axes`: names between commas, as `servecast plan search --axes` takes
       them; "": the usual ones. `prices`: a list, "reserved-1y" or "on-demand" (AWS's); "": the scenario's. `least`: what
@@ -423,7 +424,16 @@ export interface BandRun {
   delete(): void;
 }
 
-export type PlanQuestion = 'max-rate' | 'min-gpus' | 'growth' | 'day' | 'drill' | 'tornado' | 'cost' | 'speculation';
+export type PlanQuestion =
+  | 'max-rate'
+  | 'min-gpus'
+  | 'growth'
+  | 'day'
+  | 'autoscale'
+  | 'drill'
+  | 'tornado'
+  | 'cost'
+  | 'speculation';
 
 export interface PlanOptions {
   /** Growth a month. */
@@ -436,8 +446,10 @@ export interface PlanOptions {
   /** $ per million tokens where they are bought; both 0: nothing is compared. */
   readonly input_price: number;
   readonly output_price: number;
-  /** Of a day: the load of each, times the scenario's. */
+  /** Of a day, and of autoscale unless empty: the load of each, times the scenario's. */
   readonly hours: readonly number[];
+  /** Of autoscale: runs of a policy. */
+  readonly days: number;
 }
 
 /** Owned by the worker, which must call delete(). */
@@ -455,7 +467,7 @@ export interface Plan {
 }
 
 /** Of the command's plan, by question; docs/model.md, "Plans". */
-export type PlanAnswer = MaxRate | MinGpus | Growth | Day | Drills | Tornado | OwnCost | Speculation;
+export type PlanAnswer = MaxRate | MinGpus | Growth | Day | Autoscale | Drills | Tornado | OwnCost | Speculation;
 
 export type PlanOutcome = 'found' | 'none' | 'unbounded' | 'unknown';
 
@@ -582,6 +594,54 @@ export interface Day {
   }[];
   readonly runs: number;
   readonly checked: readonly PlanChecked[];
+}
+
+export interface Autoscale {
+  /** none: no scaler keeps the targets for certain. */
+  readonly outcome: PlanOutcome;
+  /** GPU-hours of the policy that is chosen. */
+  readonly answer: PlanValue | null;
+  /** Places in policies: the cheapest scaler that keeps the targets, the fewest fixed replicas, a schedule that knows the
+      load. */
+  readonly chosen: number | null;
+  readonly fixed: number | null;
+  readonly schedule: number | null;
+  /** Runs of a policy that was run to the end, and how long one is. */
+  readonly days: number;
+  readonly span_s: number;
+  readonly cold_start_s: number;
+  readonly window_s: number;
+  readonly price_per_gpu_hour: number | null;
+  readonly targets: readonly PlanTargetOf[];
+  readonly policies: readonly AutoscalePolicy[];
+  readonly runs: number;
+  readonly requests: number;
+}
+
+export interface AutoscalePolicy {
+  readonly name: string;
+  readonly kind: 'fixed' | 'schedule' | 'scaler';
+  /** partial: run for fewer days than others, and no target was missed. */
+  readonly state: 'meets' | 'near' | 'misses' | 'partial';
+  readonly days: number;
+  /** Mean of the days, with a 95 % interval from four days on. */
+  readonly gpu_hours: { readonly value: number; readonly low: number; readonly high: number };
+  readonly cost: number | null;
+  readonly peak_replicas: number;
+  /** Of the windows in which requests came: in which every target is kept. */
+  readonly windows_kept: number;
+  /** In the order of the targets; means of the days. */
+  readonly targets: readonly {
+    readonly value_ms?: number | null;
+    readonly share?: number | null;
+    readonly low: number | null;
+    readonly high: number | null;
+  }[];
+  /** Members of a scenario by dotted paths. */
+  readonly settings: Readonly<Record<string, string | number | readonly (readonly number[])[]>>;
+  /** Replicas that start, are up or drain, from a time of the first day on; fixed ones have no times. */
+  readonly at_s: readonly number[];
+  readonly replicas: readonly number[];
 }
 
 export interface Growth {

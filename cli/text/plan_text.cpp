@@ -84,6 +84,61 @@ std::string CurveTable(View curve, View targets, const std::string& unit, bool c
   return table.empty() ? "" : "\n" + table.Text(style);
 }
 
+// How much of its limits a policy takes, of the closest target.
+std::optional<double> StrainOfPolicy(View policy, View targets) {
+  double most = 0;
+  const std::vector<View> values = policy["targets"].Elements();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const View target = targets.At(i);
+    const std::optional<double> least = target["least_share"].Number();
+    const std::optional<double> value = values[i][least ? "share" : "value_ms"].Number();
+    if (!value) return std::nullopt;
+    const double strain =
+        least ? (1 - *value) / std::max(1e-9, 1 - *least) : *value / target["limit_ms"].NumberOr(1);
+    most = std::max(most, strain);
+  }
+  return most;
+}
+
+// Of an autoscaling plan: what was run to the end, by kind and GPU-hours.
+std::string PolicyTable(View answer, const Style& style) {
+  const View targets = answer["targets"];
+  const std::vector<View> policies = answer["policies"].Elements();
+  const double days = answer["days"].NumberOr(0), chosen = answer["chosen"].NumberOr(-1);
+  Table table("lrrrll");
+  table.Row({"", "GPU-hours", "of limit", "5 min", "", "policy"});
+  std::int64_t others = 0;
+  for (std::size_t i = 0; i < policies.size(); ++i) {
+    const View policy = policies[i];
+    if (policy["days"].NumberOr(0) < days) {
+      ++others;
+      continue;
+    }
+    const StateLook look = LookOfState(policy["state"].Words());
+    const std::optional<double> strain = StrainOfPolicy(policy, targets);
+    const bool best = static_cast<double>(i) == chosen;
+    table.Row({Cell(style.Mark(look.tone), look.tone), FigureText(policy["gpu_hours"]["value"]),
+               strain ? WholePercent(*strain) : "", ShareText(policy["windows_kept"]),
+               best ? "->" : "",
+               Cell(policy["name"].Words(), best ? Tone::kStrong : Tone::kPlain)});
+  }
+  std::string out = table.empty() ? "" : "\n" + table.Text(style);
+  out += "\n" + NamedLine(style, "5 min", "of such windows, those in which every target is kept");
+  if (others > 0) {
+    out += NamedLine(style, "others",
+                     fmt::format("{} more, run for one day alone; -o json has all", others));
+  }
+  if (chosen >= 0) {
+    std::string words;
+    const View settings = policies[static_cast<std::size_t>(chosen)]["settings"];
+    for (const std::string& path : settings.Keys()) {
+      words += (words.empty() ? "" : " ") + ("--set " + path + "=" + settings[path].Plain());
+    }
+    out += NamedLine(style, "settings", words);
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string PlanText(View answer, const Style& style, const std::string& sentence,
@@ -97,6 +152,7 @@ std::string PlanText(View answer, const Style& style, const std::string& sentenc
     const std::string name = pool["name"].Words();
     out += CurveTable(pool["curve"], targets, name.empty() ? "replicas" : name, true, style);
   }
+  if (answer["policies"].IsArray()) out += PolicyTable(answer, style);
   out += "\n";
   for (const View check : answer["checked"].Elements()) {
     out += NamedLine(style, "checked", check["of"].Words() + ": " + check["sentence"].Words());

@@ -32,6 +32,20 @@ void WriteAnswer(double value, double low, double high, std::string_view unit, J
   out.EndObject();
 }
 
+void WriteTargets(const Scenario& scenario, JsonWriter& out) {
+  out.Key("targets"), out.BeginArray();
+  for (const SloSpec& slo : scenario.slo) {
+    out.BeginObject();
+    out.Key("name"), out.Text(Target(slo));
+    out.Key("limit_ms");
+    slo.metric == SloMetric::kAttainment ? out.Null() : out.Number(slo.limit_ms);
+    out.Key("least_share");
+    slo.metric == SloMetric::kAttainment ? out.Number(slo.percentile / 100) : out.Null();
+    out.EndObject();
+  }
+  out.EndArray();
+}
+
 namespace {
 
 void WriteNumber(std::string_view key, const std::optional<double>& value, JsonWriter& out) {
@@ -78,21 +92,6 @@ void WritePoint(const Scenario& scenario, const PlanPoint& point, JsonWriter& ou
 void WriteCurve(const Scenario& scenario, const std::vector<PlanPoint>& curve, JsonWriter& out) {
   out.Key("curve"), out.BeginArray();
   for (const PlanPoint& point : curve) WritePoint(scenario, point, out);
-  out.EndArray();
-}
-
-// What the slo of each place of a curve are of.
-void WriteTargets(const Scenario& scenario, JsonWriter& out) {
-  out.Key("targets"), out.BeginArray();
-  for (const SloSpec& slo : scenario.slo) {
-    out.BeginObject();
-    out.Key("name"), out.Text(Target(slo));
-    out.Key("limit_ms");
-    slo.metric == SloMetric::kAttainment ? out.Null() : out.Number(slo.limit_ms);
-    out.Key("least_share");
-    slo.metric == SloMetric::kAttainment ? out.Number(slo.percentile / 100) : out.Null();
-    out.EndObject();
-  }
   out.EndArray();
 }
 

@@ -23,6 +23,9 @@ const char* OutcomeName(PlanOutcome outcome);
 // The member "answer" of an open object.
 void WriteAnswer(double value, double low, double high, std::string_view unit, JsonWriter& out);
 
+// The member "targets": what the values of each place or policy are of.
+void WriteTargets(const Scenario& scenario, JsonWriter& out);
+
 // Members of an open object. `answer` is null where the outcome is not "found".
 void WriteMaxRate(const Scenario& scenario, const PlanAnswer& answer, JsonWriter& out);
 std::string MaxRateSentence(const Scenario& scenario, const PlanAnswer& answer);

@@ -45,17 +45,25 @@ Sums SumsOf(const DayAnswer& answer) {
 
 }  // namespace
 
-Issues IssuesOf(const DayOptions& options) {
-  if (options.hours.empty() || options.hours.size() > kMostHours) {
-    return {{"", Format("hours: found {}, allowed 1 to {}", options.hours.size(), kMostHours)}};
+void CheckHours(const std::vector<double>& hours, Issues& issues) {
+  if (hours.size() > kMostHours) {
+    issues.push_back({"", Format("hours: found {}, allowed 1 to {}", hours.size(), kMostHours)});
+    return;
   }
-  Issues issues;
-  for (const double share : options.hours) {
+  for (const double share : hours) {
     if (share >= kLeastOfDay && share <= kMostOfDay) continue;
     issues.push_back(
         {"", Format("hours: found {} times the load, allowed {} to {}", NumberText(share),
                     NumberText(kLeastOfDay), NumberText(kMostOfDay))});
   }
+}
+
+Issues IssuesOf(const DayOptions& options) {
+  Issues issues;
+  if (options.hours.empty()) {
+    issues.push_back({"", Format("hours: found 0, allowed 1 to {}", kMostHours)});
+  }
+  CheckHours(options.hours, issues);
   return issues;
 }
 

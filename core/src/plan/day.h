@@ -25,6 +25,8 @@ struct DayOptions {
 };
 
 Issues IssuesOf(const DayOptions& options);
+// Those of the loads of hours alone: too many, or beyond their range.
+void CheckHours(const std::vector<double>& hours, Issues& issues);
 
 struct DayHour {
   double load = 0;

@@ -34,14 +34,6 @@ Scenario WithSlowReplica(const Scenario& scenario, double share) {
   return s;
 }
 
-// As many requests as the scenario's load has in so many seconds.
-std::int64_t RequestsIn(const WorkloadSpec& workload, double seconds) {
-  std::int64_t turns = workload.sessions.turns;
-  for (const ClassSpec& c : workload.classes) turns = std::max(turns, c.turns.value_or(1));
-  const double requests = TotalRate(workload) * static_cast<double>(turns) * seconds;
-  return std::clamp(static_cast<std::int64_t>(requests), std::int64_t{1}, kMaxRequests);
-}
-
 // With as many requests as a steady load before and behind it has: among more it would not show.
 Scenario WithSpike(const Scenario& scenario, const DrillOptions& options) {
   Scenario s = scenario;

@@ -19,11 +19,11 @@ struct Ranking {
   Least least = Least::kCost;
 };
 
-struct Step {
+struct HalvingStep {
   double cost = 0, value = 0, energy = 0;
 };
 // Of a measure, the frontier.
-using Steps = std::vector<Step>;
+using Steps = std::vector<HalvingStep>;
 
 Steps StepsOf(const std::vector<DesignPoint>& points, const Ranking& by, Measure measure,
               std::size_t k) {
@@ -66,8 +66,8 @@ class Rivals {
   }
 
  private:
-  static bool Reaches(const Steps& steps, const Step& bound) {
-    return std::any_of(steps.begin(), steps.end(), [&bound](const Step& step) {
+  static bool Reaches(const Steps& steps, const HalvingStep& bound) {
+    return std::any_of(steps.begin(), steps.end(), [&bound](const HalvingStep& step) {
       return step.cost <= bound.cost && step.value <= bound.value && step.energy <= bound.energy;
     });
   }

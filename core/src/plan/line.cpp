@@ -24,6 +24,13 @@ double TotalRate(const WorkloadSpec& w) {
   return rate + (shared ? w.arrivals.rate_per_s : 0);
 }
 
+std::int64_t RequestsIn(const WorkloadSpec& workload, double seconds) {
+  std::int64_t turns = workload.sessions.turns;
+  for (const ClassSpec& c : workload.classes) turns = std::max(turns, c.turns.value_or(1));
+  const double requests = TotalRate(workload) * static_cast<double>(turns) * seconds;
+  return std::clamp(static_cast<std::int64_t>(requests), std::int64_t{1}, kMaxRequests);
+}
+
 void CheckCanPlan(const Scenario& scenario, Issues& issues) {
   if (scenario.cluster.scaling.On()) {
     issues.push_back(

@@ -24,6 +24,9 @@ struct Line {
 
 // Of a process with a rate: conversations, or requests, per second of all classes together.
 double TotalRate(const WorkloadSpec& workload);
+// As many requests, all turns among them, as come in so many seconds at that rate; up to
+// kMaxRequests.
+std::int64_t RequestsIn(const WorkloadSpec& workload, double seconds);
 
 // nullopt: the scenario has no such quantity (requests that all come at once have no rate).
 std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options);

@@ -13,6 +13,7 @@
 #include "io/json_writer.h"
 #include "metrics/words.h"
 #include "plan/answers.h"
+#include "plan/autoscale.h"
 #include "plan/checks.h"
 #include "plan/day.h"
 #include "plan/line.h"
@@ -257,6 +258,31 @@ class Day final : public Question::Answerer {
   DayPlan plan_;
 };
 
+class Autoscale final : public Question::Answerer {
+ public:
+  static Made Make(Scenario scenario, Trace trace, const QuestionOptions& options) {
+    Result<AutoscalePlan> plan =
+        AutoscalePlan::Create(std::move(scenario), std::move(trace), {options.hours, options.days});
+    if (!plan.ok()) return plan.issues();
+    return std::unique_ptr<Question::Answerer>(new Autoscale(std::move(plan.value())));
+  }
+
+  bool Advance(std::int64_t max_steps) override { return plan_.Advance(max_steps); }
+  double Progress() const override { return plan_.Progress(); }
+  void Write(JsonWriter& out) const override {
+    WriteAutoscale(plan_.scenario(), plan_.Answer(), out);
+  }
+  std::string Sentence() const override {
+    return AutoscaleSentence(plan_.scenario(), plan_.Answer());
+  }
+  const Issues& Problems() const override { return plan_.Problems(); }
+
+ private:
+  explicit Autoscale(AutoscalePlan plan) : plan_(std::move(plan)) {}
+
+  AutoscalePlan plan_;
+};
+
 // One experiment after the other.
 class Drills final : public Question::Answerer {
  public:
@@ -418,6 +444,7 @@ constexpr Entry kEntries[] = {
     {"min-gpus", OfPlan<FleetPlan, WriteMinGpus, MinGpusSentence>::Make},
     {"growth", Growth::Make},
     {"day", Day::Make},
+    {"autoscale", Autoscale::Make},
     {"drill", Drills::Make},
     {"tornado", Tornado::Make},
     {"cost", OfCost::Make},
@@ -437,9 +464,10 @@ Result<Question> Question::Create(std::string_view name, Scenario scenario, Trac
                                    [name](const Entry& e) { return e.name == name; });
   if (entry == std::end(kEntries)) {
     return Issues{
-        {"", Format("question: found {}, allowed max-rate, min-gpus, growth, day, drill, tornado, "
-                    "cost or speculation",
-                    std::string(name))}};
+        {"",
+         Format("question: found {}, allowed max-rate, min-gpus, growth, day, autoscale, drill, "
+                "tornado, cost or speculation",
+                std::string(name))}};
   }
   Made made = entry->make(std::move(scenario), trace, options);
   if (!made.ok()) return made.issues();

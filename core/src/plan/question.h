@@ -24,12 +24,14 @@ struct QuestionOptions {
   std::optional<std::int64_t> from =
       {};  // its first month, 12 times the year and 0 to 11; for dates
   DrillOptions drill;
-  TokenPrices api = {};            // of cost
-  std::vector<double> hours = {};  // of day: the load of each, times the scenario's own
+  TokenPrices api = {};  // of cost
+  // Of day and autoscale: the load of each, times the scenario's own.
+  std::vector<double> hours = {};
+  std::int64_t days = 5;  // of autoscale: runs of a policy
 };
 
-// "max-rate", "min-gpus", "growth", "day", "drill", "tornado", "cost" or "speculation". Resumable
-// like a plan, which it is.
+// "max-rate", "min-gpus", "growth", "day", "autoscale", "drill", "tornado", "cost" or
+// "speculation". Resumable like a plan, which it is.
 class Question {
  public:
   // Issues: another name; options beyond their ranges; those of the plan.
