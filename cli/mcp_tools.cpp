@@ -74,7 +74,8 @@ const std::vector<Tool>& Tools() {
        CompareCommand},
       {"plan",
        "Answers a question of capacity: the highest load, the fewest replicas, growth, the hours "
-       "of a day, failures, what each input moves, cost beside an API, speculation, or the "
+       "of a day, the scaler for a load that changes, failures, what each input moves, cost beside "
+       "an API, speculation, or the "
        "cheapest of many designs (search).",
        {{"question", Takes::kChoice, "", "What is asked.", true, PlanQuestions()},
         kScenario,
@@ -95,7 +96,10 @@ const std::vector<Tool>& Tools() {
         Number("months", "--months", "growth: months to look ahead."),
         {"from", Takes::kText, "--from", "growth: the first month, such as 2026-11."},
         {"hours", Takes::kNumbers, "--hours",
-         "day: the load of each hour, as a multiple of the scenario's."},
+         "day, autoscale: the load of each hour, as a multiple of the scenario's."},
+        Number("days", "--days", "autoscale: runs of a policy."),
+        Number("windows", "--windows",
+               "autoscale: % of five-minute windows in which every target must be kept."),
         Number("spike", "--spike", "drill: the load of a spike, as a multiple."),
         Number("seconds", "--seconds", "drill: how long the spike lasts, s."),
         Number("input", "--input", "cost: $ per million input tokens of the API."),

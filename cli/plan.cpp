@@ -38,7 +38,8 @@ constexpr const char* kPlanHelp =
     "  day       --hours A,B,...: the replicas that each hour of a day needs, whose load is A, B,\n"
     "            ... times the scenario's; beside the busiest hour's all day. Hours are taken for\n"
     "            themselves: replicas come and go at once\n"
-    "  autoscale [--hours A,B,...] [--days N]: the scaler that keeps the targets over a load that\n"
+    "  autoscale [--hours A,B,...] [--days N] [--windows P]: the scaler that keeps the targets "
+    "over a load that\n"
     "            changes for the fewest GPU-hours: HPA, KEDA and WVA by metric, target, window "
     "and\n"
     "            floor, each on N runs of the load (5) with cold starts; beside the fewest\n"
@@ -74,7 +75,7 @@ constexpr const char* kPlanHelp =
 
 // What a question is given besides the scenario, as typed.
 struct Typed {
-  std::string percent, months, from, spike, seconds, input, output, hours, days;
+  std::string percent, months, from, spike, seconds, input, output, hours, days, windows;
 };
 
 // All of a text as a number. Emscripten's from_chars reads integers alone.
@@ -116,6 +117,7 @@ std::optional<std::int64_t> MonthOf(const std::string& text) {
 // nullopt: what is wrong has been said.
 std::optional<QuestionOptions> OptionsOf(const std::string& question, const Typed& typed) {
   QuestionOptions options;
+  double windows = 0;  // %
   if (question == "growth" && typed.percent.empty()) {
     Usage("plan growth needs --percent");
     return std::nullopt;
@@ -123,6 +125,7 @@ std::optional<QuestionOptions> OptionsOf(const std::string& question, const Type
   if (!ReadNumber("--percent", typed.percent, options.percent) ||
       !ReadNumber("--months", typed.months, options.months) ||
       !ReadNumber("--days", typed.days, options.days) ||
+      !ReadNumber("--windows", typed.windows, windows) ||
       !ReadNumber("--spike", typed.spike, options.drill.spike) ||
       !ReadNumber("--seconds", typed.seconds, options.drill.spike_s) ||
       !ReadNumber("--input", typed.input, options.api.input) ||
@@ -140,6 +143,7 @@ std::optional<QuestionOptions> OptionsOf(const std::string& question, const Type
     if (!ReadNumber("--hours", hour.empty() ? "nothing" : hour, load)) return std::nullopt;
     begin = end + 1;
   }
+  options.windows = windows / 100;
   options.from = MonthOf(typed.from);
   if (!typed.from.empty() && !options.from) {
     Usage("--from: found " + typed.from + ", allowed a month such as 2026-11");
@@ -159,7 +163,7 @@ const std::vector<QuestionWords>& Questions() {
       {"min-gpus", {}},
       {"growth", {"--percent", "--months", "--from"}},
       {"day", {"--hours"}},
-      {"autoscale", {"--hours", "--days"}},
+      {"autoscale", {"--hours", "--days", "--windows"}},
       {"drill", {"--spike", "--seconds"}},
       {"tornado", {}},
       {"cost", {"--input", "--output"}},
@@ -198,15 +202,16 @@ int PlanCommand(const Words& asked_words) {
   Options options{.help = kPlanHelp, .answers = true};
   options.values = {{"--prices", &args.prices}};
   for (const std::string_view option : question->options) {
-    options.values.emplace_back(option, option == "--percent"  ? &typed.percent
-                                        : option == "--months" ? &typed.months
-                                        : option == "--from"   ? &typed.from
-                                        : option == "--spike"  ? &typed.spike
-                                        : option == "--hours"  ? &typed.hours
-                                        : option == "--days"   ? &typed.days
-                                        : option == "--input"  ? &typed.input
-                                        : option == "--output" ? &typed.output
-                                                               : &typed.seconds);
+    options.values.emplace_back(option, option == "--percent"   ? &typed.percent
+                                        : option == "--months"  ? &typed.months
+                                        : option == "--from"    ? &typed.from
+                                        : option == "--spike"   ? &typed.spike
+                                        : option == "--hours"   ? &typed.hours
+                                        : option == "--days"    ? &typed.days
+                                        : option == "--windows" ? &typed.windows
+                                        : option == "--input"   ? &typed.input
+                                        : option == "--output"  ? &typed.output
+                                                                : &typed.seconds);
   }
   if (const auto done = ReadArguments(words, options, args)) return *done;
   const std::optional<QuestionOptions> given = OptionsOf(name, typed);

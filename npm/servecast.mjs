@@ -144,6 +144,7 @@ const operations = {
       output_price = 0,
       hours = [],
       days = 5,
+      windows = 0,
       set,
       trace,
     } = options;
@@ -152,14 +153,37 @@ const operations = {
     yield* good(module, text);
     return yield* advanced(
       module,
-      () => new module.Plan(question, text, percent, months, spike, spike_s, input_price, output_price, hours, days),
+      () =>
+        new module.Plan(
+          question,
+          text,
+          percent,
+          months,
+          spike,
+          spike_s,
+          input_price,
+          output_price,
+          hours,
+          days,
+          windows,
+        ),
       (run) => ({ answer: JSON.parse(run.answer()), sentence: run.sentence() }),
       trace,
     );
   },
 };
 
-const planOptions = ['percent', 'months', 'spike', 'spike_s', 'input_price', 'output_price', 'hours', 'days'];
+const planOptions = [
+  'percent',
+  'months',
+  'spike',
+  'spike_s',
+  'input_price',
+  'output_price',
+  'hours',
+  'days',
+  'windows',
+];
 /** What each operation takes, beside onProgress and signal. */
 const optionsOf = {
   canonical: [],

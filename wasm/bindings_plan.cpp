@@ -16,7 +16,7 @@ class BoundPlan final : public BoundAsked<BoundPlan, Question> {
  public:
   BoundPlan(std::string name, const std::string& text, double percent, double months, double spike,
             double spike_s, double input_price, double output_price, const emscripten::val& hours,
-            double days)
+            double days, double windows)
       : name_(std::move(name)), scenario_(ParseScenario(text)) {
     options_.percent = percent;
     options_.months = Steps(months);
@@ -25,6 +25,7 @@ class BoundPlan final : public BoundAsked<BoundPlan, Question> {
     options_.api = {input_price, output_price};
     options_.hours = emscripten::convertJSArrayToNumberVector<double>(hours);
     options_.days = Steps(days);
+    options_.windows = windows;
     Begin({});
   }
 
@@ -44,7 +45,7 @@ class BoundPlan final : public BoundAsked<BoundPlan, Question> {
 EMSCRIPTEN_BINDINGS(servecast_plan) {
   BindAsked<BoundPlan>("Plan")
       .constructor<std::string, std::string, double, double, double, double, double, double,
-                   emscripten::val, double>()
+                   emscripten::val, double, double>()
       .function("answer", &BoundPlan::Answer)
       .function("sentence", &BoundPlan::Sentence);
 }

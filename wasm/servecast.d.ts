@@ -93,6 +93,7 @@ export interface ServecastModule extends FirstModule {
     output_price: number,
     hours: readonly number[],
     days: number,
+    windows: number,
   ) => Plan;
   /** The cheapest design that keeps the targets. `axes`: names between commas, as `servecast plan search --axes` takes
       them; "": the usual ones. `prices`: a list, "reserved-1y" or "on-demand" (AWS's); "": the scenario's. `least`: what
@@ -448,8 +449,9 @@ export interface PlanOptions {
   readonly output_price: number;
   /** Of a day, and of autoscale unless empty: the load of each, times the scenario's. */
   readonly hours: readonly number[];
-  /** Of autoscale: runs of a policy. */
+  /** Of autoscale: runs of a policy, and the share of windows to be kept. */
   readonly days: number;
+  readonly windows: number;
 }
 
 /** Owned by the worker, which must call delete(). */
@@ -611,6 +613,8 @@ export interface Autoscale {
   readonly span_s: number;
   readonly cold_start_s: number;
   readonly window_s: number;
+  /** The share of windows that was asked to be kept. */
+  readonly least_windows: number;
   readonly price_per_gpu_hour: number | null;
   readonly targets: readonly PlanTargetOf[];
   readonly policies: readonly AutoscalePolicy[];
@@ -624,6 +628,8 @@ export interface AutoscalePolicy {
   /** partial: run for fewer days than others, and no target was missed. */
   readonly state: 'meets' | 'near' | 'misses' | 'partial';
   readonly days: number;
+  /** Of these, on which every target was kept. */
+  readonly days_met: number;
   /** Mean of the days, with a 95 % interval from four days on. */
   readonly gpu_hours: { readonly value: number; readonly low: number; readonly high: number };
   readonly cost: number | null;

@@ -105,8 +105,8 @@ std::string PolicyTable(View answer, const Style& style) {
   const View targets = answer["targets"];
   const std::vector<View> policies = answer["policies"].Elements();
   const double days = answer["days"].NumberOr(0), chosen = answer["chosen"].NumberOr(-1);
-  Table table("lrrrll");
-  table.Row({"", "GPU-hours", "of limit", "5 min", "", "policy"});
+  Table table("lrrrrll");
+  table.Row({"", "days", "GPU-hours", "of limit", "5 min", "", "policy"});
   std::int64_t others = 0;
   for (std::size_t i = 0; i < policies.size(); ++i) {
     const View policy = policies[i];
@@ -117,13 +117,15 @@ std::string PolicyTable(View answer, const Style& style) {
     const StateLook look = LookOfState(policy["state"].Words());
     const std::optional<double> strain = StrainOfPolicy(policy, targets);
     const bool best = static_cast<double>(i) == chosen;
-    table.Row({Cell(style.Mark(look.tone), look.tone), FigureText(policy["gpu_hours"]["value"]),
-               strain ? WholePercent(*strain) : "", ShareText(policy["windows_kept"]),
-               best ? "->" : "",
+    table.Row({Cell(style.Mark(look.tone), look.tone),
+               policy["days_met"].Plain() + "/" + policy["days"].Plain(),
+               FigureText(policy["gpu_hours"]["value"]), strain ? WholePercent(*strain) : "",
+               ShareText(policy["windows_kept"]), best ? "->" : "",
                Cell(policy["name"].Words(), best ? Tone::kStrong : Tone::kPlain)});
   }
   std::string out = table.empty() ? "" : "\n" + table.Text(style);
-  out += "\n" + NamedLine(style, "5 min", "of such windows, those in which every target is kept");
+  out += "\n" +
+         NamedLine(style, "days", "on which every target was kept; 5 min: windows in which it was");
   if (others > 0) {
     out += NamedLine(style, "others",
                      fmt::format("{} more, run for one day alone; -o json has all", others));

@@ -12,6 +12,16 @@ const small = 'small.json';
 const busy = ['--set', 'workload.arrivals.rate_per_s=150'];
 /** A target that few runs decide. */
 const median = ['--set', 'slo=[{"metric":"tpot","percentile":50,"limit_ms":12}]'];
+/** A load that three replicas of few seats hold at its highest. */
+const rising = [
+  'engine.max_num_seqs=4',
+  'workload.requests=6000',
+  'workload.output_tokens.value=100',
+  'workload.arrivals={"profile":"piecewise","rate_factors":[[0,2],[300,12],[600,2]],"rate_per_s":1}',
+  'cluster.router.policy=least_outstanding',
+  'cluster.scaling={"policy":"hpa","engine_s":20,"weights_gb_s":4}',
+  'slo=[{"metric":"e2e","percentile":90,"limit_ms":3000}]',
+].flatMap((each) => ['--set', each]);
 const utf8 = { LC_ALL: 'C.UTF-8' };
 const ascii = { LC_ALL: 'C' };
 const update = process.env.SERVECAST_UPDATE_GOLDENS === '1';
@@ -75,6 +85,7 @@ golden('sweep', [
 ]);
 golden('max_rate', ['plan', 'max-rate', small, ...median], { skip: slow });
 golden('min_gpus', ['plan', 'min-gpus', small, ...median, ...busy], { skip: slow });
+golden('autoscale', ['plan', 'autoscale', small, ...rising], { skip: slow });
 golden('search', ['plan', 'search', small, '--axes', 'tp'], { skip: slow });
 golden('search_ascii', ['plan', 'search', small, '--axes', 'tp'], { env: ascii, skip: slow });
 

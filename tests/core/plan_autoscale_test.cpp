@@ -52,6 +52,12 @@ AutoscalePlan Planned(const std::string& document, AutoscaleOptions options = {}
   return plan;
 }
 
+// Once for all tests: some forty runs.
+const AutoscalePlan& Usual() {
+  static const AutoscalePlan plan = Planned(Rising(), {.days = 4});
+  return plan;
+}
+
 Report RunOf(const Scenario& scenario, const AutoscalePolicy& policy, std::size_t day) {
   Scenario s = ScenarioUnder(scenario, policy);
   s.seed = SeedOfRun(scenario.seed, day);
@@ -82,12 +88,12 @@ double WindowsKeptBy(const Report& report, double limit_ms) {
 }
 
 TEST(PlanAutoscale, EachRow_IsWhatARunSays) {
-  const AutoscalePlan plan = Planned(Rising());
+  const AutoscalePlan& plan = Usual();
   const AutoscaleAnswer answer = plan.Answer();
   ASSERT_EQ(answer.outcome, PlanOutcome::kFound);
   for (const std::size_t place : {*answer.fixed, *answer.schedule, *answer.chosen}) {
     const AutoscaleRow& row = answer.rows[place];
-    ASSERT_EQ(row.days.size(), 5u);
+    ASSERT_EQ(row.days.size(), 4u);
     for (const std::size_t day : {0u, 3u}) {
       const Report report = RunOf(plan.scenario(), row.policy, day);
       const AutoscaleDay& of = row.days[day];
@@ -107,7 +113,7 @@ TEST(PlanAutoscale, EachRow_IsWhatARunSays) {
 
 // All policies, every day: nothing that keeps the target costs clearly less than the answer.
 TEST(PlanAutoscale, BruteForce_FindsNothingCheaper) {
-  const AutoscalePlan plan = Planned(Rising());
+  const AutoscalePlan& plan = Usual();
   const AutoscaleAnswer answer = plan.Answer();
   ASSERT_TRUE(answer.chosen);
   const AutoscaleRow& fixed = answer.rows[*answer.fixed];
@@ -138,7 +144,7 @@ TEST(PlanAutoscale, BruteForce_FindsNothingCheaper) {
     for (const AutoscalePolicy& policy : family) {
       AutoscaleRow row;
       row.policy = policy;
-      for (std::size_t day = 0; day < 5; ++day) {
+      for (std::size_t day = 0; day < 4; ++day) {
         const Report report = RunOf(plan.scenario(), policy, day);
         AutoscaleDay of;
         of.values = {report.slo[0].value_ms};
@@ -157,16 +163,26 @@ TEST(PlanAutoscale, BruteForce_FindsNothingCheaper) {
   EXPECT_LE(chosen, 1.03 * cheapest) << keep << " of " << tried;
 }
 
+TEST(PlanAutoscale, Windows_AreATargetToo) {
+  const AutoscaleAnswer any = Usual().Answer();
+  const AutoscaleAnswer most = Planned(Rising(), {.days = 4, .windows = 0.97}).Answer();
+  ASSERT_TRUE(any.chosen && most.chosen);
+  const AutoscaleRow &bold = any.rows[*any.chosen], &safe = most.rows[*most.chosen];
+  EXPECT_LT(bold.WindowsKept().value, 0.97);
+  EXPECT_GE(safe.WindowsKept().low, 0.97);
+  EXPECT_NE(safe.policy.name, bold.policy.name);
+  EXPECT_GT(safe.GpuHours().value, 0.97 * bold.GpuHours().value);
+}
+
 TEST(PlanAutoscale, Slices_ChangeNothing) {
-  const auto text = [](std::int64_t slice) {
-    const AutoscalePlan plan = Planned(Rising(), {}, slice);
+  const auto text = [](const AutoscalePlan& plan) {
     JsonWriter out(false);
     out.BeginObject();
     WriteAutoscale(plan.scenario(), plan.Answer(), out);
     out.EndObject();
-    return out.Take() + AutoscaleSentence(plan.scenario(), plan.Answer());
+    return out.Take() + AutoscaleSentence(plan.Answer());
   };
-  EXPECT_EQ(text(INT64_MAX), text(5'000));
+  EXPECT_EQ(text(Usual()), text(Planned(Rising(), {.days = 4}, 5'000)));
 }
 
 // The load of each hour takes the place of the scenario's profile, and the horizon ends the day.
@@ -218,8 +234,18 @@ TEST(PlanAutoscale, WhatNothingKeeps_IsSaid) {
   const AutoscalePlan plan =
       Planned(Rising({R"(slo=[{"metric":"tpot","percentile":50,"limit_ms":0.01}])"}));
   EXPECT_EQ(plan.Answer().outcome, PlanOutcome::kNone);
-  EXPECT_EQ(AutoscaleSentence(plan.scenario(), plan.Answer()),
+  EXPECT_EQ(AutoscaleSentence(plan.Answer()),
             "No number of replicas keeps the targets over this load, so no scaler was tried.");
+}
+
+TEST(PlanAutoscale, OneReplicaThroughout_LeavesNothingToScale) {
+  const AutoscalePlan plan = Planned(Rising(
+      {"engine.max_num_seqs=64",
+       R"(workload.arrivals={"profile":"piecewise","rate_factors":[[0,3],[300,7.5],[700,3]]})"}));
+  const AutoscaleAnswer answer = plan.Answer();
+  EXPECT_EQ(answer.outcome, PlanOutcome::kNone);
+  EXPECT_EQ(answer.rows[*answer.fixed].policy.replicas, 1);
+  EXPECT_NE(AutoscaleSentence(answer).find("there is nothing to scale"), std::string::npos);
 }
 
 std::string Refused(const std::string& document, AutoscaleOptions options = {}) {
@@ -236,6 +262,7 @@ TEST(PlanAutoscale, WhatCannotBeAsked_IsSaidAtOnce) {
   EXPECT_TRUE(has(Refused(Rising({flat})), "/workload/arrivals/profile: found \"flat\""));
   EXPECT_TRUE(has(Refused(Rising({"slo=[]"})), "/slo: found no target"));
   EXPECT_TRUE(has(Refused(Rising(), {.days = 3}), "days: found 3, allowed 4 to 30"));
+  EXPECT_TRUE(has(Refused(Rising(), {.windows = 1.5}), "windows: found a share of 1.5"));
   EXPECT_TRUE(has(Refused(Rising(), {.hours = {1, 0}}), "hours: found 0 times the load"));
   EXPECT_TRUE(has(Refused(Rising(), {.hours = std::vector<double>(169, 1)}), "hours: found 169"));
   EXPECT_TRUE(
@@ -251,7 +278,7 @@ TEST(PlanAutoscale, WhatCannotBeAsked_IsSaidAtOnce) {
 
 // The settings of the answer, put into the document, are the policy that was run.
 TEST(PlanAutoscale, Settings_MakeTheScenario) {
-  Question question = Good(Question::Create("autoscale", Parsed(Rising())));
+  Question question = Good(Question::Create("autoscale", Parsed(Rising()), {}, {.days = 4}));
   while (!question.Advance(INT64_MAX)) {
   }
   const json answer = json::parse(question.Json(false));
@@ -264,7 +291,7 @@ TEST(PlanAutoscale, Settings_MakeTheScenario) {
   while (!run.Advance(INT64_MAX)) {
   }
   const Report report = run.Snapshot(ReportDetail::kSummary);
-  const AutoscaleAnswer of = Planned(Rising()).Answer();
+  const AutoscaleAnswer of = Usual().Answer();
   EXPECT_EQ(report.scaling.gpu_hours, of.rows[*of.chosen].days[0].gpu_hours);
   EXPECT_EQ(chosen["replicas"].size(), report.scaling.steps.size());
   EXPECT_NE(question.Sentence().find("GPU-hours"), std::string::npos);

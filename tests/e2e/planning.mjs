@@ -141,6 +141,35 @@ await task(
   { fragment: `?view=plan#p=${preset}&workload.arrivals.rate_per_s=70` },
 );
 
+await task(
+  'plan: which autoscaler keeps the targets, and it is used with its load',
+  async (page) => {
+    await verdict(page);
+    const card = page.locator('#plan-autoscale');
+    await card.getByRole('button', { name: 'Ask' }).click();
+    await answered(page, 'autoscale');
+    const { answer, document } = await stateOf(page, 'autoscale');
+    const chosen = answer.policies[answer.chosen];
+    const fixed = answer.policies[answer.fixed];
+    // A replica starts in two minutes of these twenty, so a scaler may well take no less.
+    const pays = chosen.gpu_hours.high < fixed.gpu_hours.value;
+    assert.match(
+      await card.innerText(),
+      pays
+        ? /less than \d replicas throughout/
+        : /No scaler that keeps the targets takes clearly less than \d replicas/,
+    );
+    assert.equal(await card.locator('tbody tr').count(), answer.policies.filter(({ days }) => days === 5).length);
+    assert.equal(document.cluster?.scaling, undefined, 'asked of the scenario as it is');
+    await card.getByRole('button', { name: `Use ${chosen.name}`, exact: true }).click();
+    const used = await page.$eval('sc-page', ({ app }) => app.store.state.document);
+    assert.equal(used.cluster.scaling.policy, chosen.settings['cluster.scaling.policy']);
+    assert.equal(used.workload.arrivals.profile, 'piecewise');
+    assert.equal(used.measure.horizon_s, 1200);
+  },
+  { fragment: `?view=plan&plan=span_h:0.3333333333333333#p=${preset}&workload.arrivals.rate_per_s=70` },
+);
+
 await task('plan: a blank without a value says what is allowed', async (page) => {
   await verdict(page);
   await openTab(page, 'Plan');

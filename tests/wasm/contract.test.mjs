@@ -100,22 +100,31 @@ test('Trace_Names_AreTheDeclaredOnes', () => {
 test('Plan_AnswersEachQuestion_AsItIsDeclared', () => {
   hasDeclaredNames('Plan');
   const asked = (question, scenario, percent = 5, hours = [0.5, 1]) =>
-    new module.Plan(question, scenario, percent, 3, 2, 5, 0.1, 0.4, hours);
+    new module.Plan(question, scenario, percent, 3, 2, 5, 0.1, 0.4, hours, 5, 0);
   for (const [question, type] of [
     ['max-rate', 'MaxRate'],
     ['min-gpus', 'MinGpus'],
     ['growth', 'Growth'],
     ['day', 'Day'],
+    ['autoscale', 'Autoscale'],
     ['drill', 'Drills'],
     ['tornado', 'Tornado'],
     ['cost', 'OwnCost'],
     ['speculation', 'Speculation'],
   ]) {
+    const changing = {
+      profile: 'piecewise',
+      rate_factors: [
+        [0, 0.2],
+        [60, 1],
+        [120, 0.2],
+      ],
+    }; // prettier-ignore
     const drafts = { engine: { preset: 'vllm', speculative: { method: 'eagle3' } } };
-    const plan = asked(
-      question,
-      question === 'speculation' ? JSON.stringify({ ...JSON.parse(small), ...drafts }) : small,
-    );
+    const document = JSON.parse(small);
+    if (question === 'speculation') Object.assign(document, drafts);
+    if (question === 'autoscale') Object.assign(document.workload.arrivals, changing);
+    const plan = asked(question, JSON.stringify(document), 5, question === 'day' ? [0.5, 1] : []);
     assert.equal(plan.error(), '');
     for (let before = 0; !plan.advance(20_000); ) {
       const soFar = JSON.parse(plan.answer());

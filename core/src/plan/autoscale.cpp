@@ -96,6 +96,10 @@ Issues IssuesOf(const AutoscaleOptions& options) {
     issues.push_back(
         {"", Format("days: found {}, allowed {} to {}", options.days, kLeastDays, kMostDays)});
   }
+  if (!(options.windows >= 0 && options.windows <= 1)) {
+    issues.push_back(
+        {"", Format("windows: found a share of {}, allowed 0 to 1", NumberText(options.windows))});
+  }
   CheckHours(options.hours, issues);
   return issues;
 }
@@ -115,10 +119,14 @@ std::optional<AutoscaleRow::Figure> AutoscaleRow::Value(std::size_t target) cons
   return FigureOf(values);
 }
 
-double AutoscaleRow::WindowsKept() const {
-  double sum = 0;
-  for (const AutoscaleDay& day : days) sum += day.windows_kept;
-  return sum / static_cast<double>(days.size());
+AutoscaleRow::Figure AutoscaleRow::WindowsKept() const {
+  std::vector<double> values;
+  for (const AutoscaleDay& day : days) values.push_back(day.windows_kept);
+  return FigureOf(values);
+}
+
+std::int64_t AutoscaleRow::DaysMet() const {
+  return std::count_if(days.begin(), days.end(), [](const AutoscaleDay& day) { return day.met; });
 }
 
 std::int64_t AutoscaleRow::PeakUp() const {
@@ -139,14 +147,18 @@ VerdictState StateOf(const AutoscaleRow& row, const AutoscaleAnswer& answer,
     if (share ? figure->high < limit : figure->low > limit) return VerdictState::kMisses;
     certain = certain && (share ? figure->low >= limit : figure->high <= limit);
   }
+  const AutoscaleRow::Figure windows = row.WindowsKept();
+  if (windows.high < answer.windows) return VerdictState::kMisses;
+  certain = certain && windows.low >= answer.windows;
   if (static_cast<std::int64_t>(row.days.size()) < answer.days) return VerdictState::kPartial;
   return certain ? VerdictState::kMeets : VerdictState::kNear;
 }
 
 struct AutoscalePlan::State {
-  State(Scenario s, Trace t, std::int64_t days)
+  State(Scenario s, Trace t, std::int64_t days, double windows)
       : scenario(std::move(s)), trace(std::move(t)), own(scenario.cluster.scaling) {
     result.days = days;
+    result.windows = windows;
     const PoolSpec& pool = scenario.cluster.pool();
     own_replicas = pool.replicas;
     result.price_per_gpu_hour =
@@ -269,17 +281,14 @@ struct AutoscalePlan::State {
     const AutoscaleRow* fixed = nullptr;
     if (!FindFixed(fixed)) return false;
     if (fixed == nullptr) return Finish(nullptr);
-    if (scalers.empty()) {
-      AutoscaleLoad& load = loads[fixed->policy.name];
-      load.fixed = fixed->policy.replicas;
-      scalers = Scalers(own, own_replicas, load);
-    }
+    AutoscaleLoad& load = loads[fixed->policy.name];
+    load.fixed = fixed->policy.replicas;
+    if (load.fixed == 1 && !load.NearZero()) return Finish(fixed);
+    if (scalers.empty()) scalers = Scalers(own, own_replicas, load);
     if (own.On() && All(scalers[0][0]) == nullptr) return false;
     if (!RunFamilies(scalers, kEnough)) return false;
     // The cold start is known by then.
-    if (schedules.empty()) {
-      schedules = {Schedules(own, loads[fixed->policy.name], result.cold_start_s)};
-    }
+    if (schedules.empty()) schedules = {Schedules(own, load, result.cold_start_s)};
     if (!schedules[0].empty() && !RunFamilies(schedules, 1)) return false;
     return Finish(fixed);
   }
@@ -366,6 +375,7 @@ struct AutoscalePlan::State {
                  : report.scaling.gpu_hours;
     day.peak_up = is_fixed ? asked->policy.replicas : report.scaling.peak_up;
     day.windows_kept = WindowsKept(running, run);
+    day.met = day.met && day.windows_kept >= result.windows;
     if (asked->days.empty()) {
       asked->steps = report.scaling.steps;
       if (is_fixed) loads[asked->policy.name] = LoadOf(run, report);
@@ -478,7 +488,7 @@ Result<AutoscalePlan> AutoscalePlan::Create(Scenario scenario, Trace trace,
   if (issues.empty()) issues = Simulation::Refusals(tried, trace);
   if (!issues.empty()) return issues;
   return AutoscalePlan(std::make_unique<State>(std::move(scenario), std::move(trace),
-                                               trace_alone ? 1 : options.days));
+                                               trace_alone ? 1 : options.days, options.windows));
 }
 
 bool AutoscalePlan::Advance(std::int64_t max_steps) { return state_->Step(max_steps); }

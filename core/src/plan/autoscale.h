@@ -25,6 +25,8 @@ struct AutoscaleOptions {
   std::vector<double> hours = {};
   // Runs of a policy, each with arrivals of its own; 4 to 30. A trace is one.
   std::int64_t days = 5;
+  // Of windows_kept: a target beside the scenario's; 0 to 1.
+  double windows = 0;
 };
 
 // One run of a policy.
@@ -51,13 +53,15 @@ struct AutoscaleRow {
   Figure GpuHours() const;
   // nullopt: no value on some day.
   std::optional<Figure> Value(std::size_t target) const;
-  double WindowsKept() const;   // mean
+  Figure WindowsKept() const;
+  std::int64_t DaysMet() const;
   std::int64_t PeakUp() const;  // most
 };
 
 struct AutoscaleAnswer {
   PlanOutcome outcome = PlanOutcome::kUnknown;  // kNone: no scaler keeps the targets for certain
   std::int64_t days = 0;                        // of a row that was run to the end
+  double windows = 0;                           // of the options
   double span_s = 0, cold_start_s = 0;
   std::vector<AutoscaleRow> rows;  // all that were run, by kind and GPU-hours
   // Places in rows.
@@ -95,6 +99,6 @@ class AutoscalePlan {
 
 // Members of an open object.
 void WriteAutoscale(const Scenario& scenario, const AutoscaleAnswer& answer, JsonWriter& out);
-std::string AutoscaleSentence(const Scenario& scenario, const AutoscaleAnswer& answer);
+std::string AutoscaleSentence(const AutoscaleAnswer& answer);
 
 }  // namespace servecast

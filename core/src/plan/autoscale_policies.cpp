@@ -108,6 +108,9 @@ double AutoscaleLoad::Mean() const {
   for (const double rate : per_s) sum += rate;
   return sum / static_cast<double>(per_s.size());
 }
+bool AutoscaleLoad::NearZero() const {
+  return Least() < kNearZero * Peak() / static_cast<double>(fixed);
+}
 std::int64_t AutoscaleLoad::ReplicasFor(double rate) const {
   return static_cast<std::int64_t>(std::ceil(rate / Peak() * static_cast<double>(fixed)));
 }
@@ -128,7 +131,7 @@ AutoscaleFamily Schedules(const ScalingSpec& like, const AutoscaleLoad& load, do
   for (const double share : kShares) {
     AutoscalePolicy policy;
     policy.kind = AutoscaleKind::kSchedule;
-    policy.name = Format("schedule that knows the load, {}", Percent(share));
+    policy.name = Format("schedule that knows the load ({})", Percent(share));
     ScalingSpec& s = policy.scaling = like;
     s.policy = "schedule";
     s.params.clear();
@@ -195,7 +198,7 @@ std::vector<AutoscaleFamily> Scalers(const ScalingSpec& own, std::int64_t own_re
     families.push_back(make.Hpa("hpa", ScalingMetric::kKvUsage, make.Of(kv), kUsualWindow, 1));
   }
   families.push_back(make.Wva());
-  if (load.Least() < kNearZero * peak / fixed) {
+  if (load.NearZero()) {
     families.push_back(make.Hpa("keda", ScalingMetric::kOutstanding, outstanding, kUsualWindow, 0));
   }
   return families;

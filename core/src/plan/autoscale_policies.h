@@ -37,6 +37,8 @@ struct AutoscaleLoad {
   double Peak() const;
   double Least() const;
   double Mean() const;
+  // It comes so near to none that a replica idles.
+  bool NearZero() const;
   // Of a load per second, at the peak's load for each replica.
   std::int64_t ReplicasFor(double load) const;
 };

@@ -70,12 +70,13 @@ void WriteRow(const AutoscaleRow& row, const AutoscaleAnswer& answer, const Scen
   out.Key("kind"), out.Text(kKinds[static_cast<std::size_t>(row.policy.kind)]);
   out.Key("state"), out.Text(StateName(StateOf(row, answer, scenario)));
   out.Key("days"), out.Integer(static_cast<std::int64_t>(row.days.size()));
+  out.Key("days_met"), out.Integer(row.DaysMet());
   const AutoscaleRow::Figure hours = row.GpuHours();
   WriteFigure("gpu_hours", hours, out);
   out.Key("cost");
   answer.price_per_gpu_hour ? out.Number(hours.value * *answer.price_per_gpu_hour) : out.Null();
   out.Key("peak_replicas"), out.Integer(row.PeakUp());
-  out.Key("windows_kept"), out.Number(row.WindowsKept());
+  out.Key("windows_kept"), out.Number(row.WindowsKept().value);
   WriteTargetsOf(row, scenario, out);
   WriteSettings(row.policy, out);
   out.Key("at_s"), out.BeginArray();
@@ -102,11 +103,8 @@ std::string SpanText(double seconds) {
                              : Format("{} minutes", ShortNumber(seconds / 60));
 }
 
-// "$78.0: 35 % less than 6 replicas throughout (48.0)".
-std::string Beside(const AutoscaleAnswer& answer, const std::optional<std::size_t>& place,
-                   double value) {
-  if (!place) return "";
-  const AutoscaleRow& row = answer.rows[*place];
+// "35 % less than 6 replicas throughout (48.0)".
+std::string Beside(const AutoscaleRow& row, double value) {
   const double other = row.GpuHours().value;
   const bool less = value <= other;
   const std::string what = row.policy.kind == AutoscaleKind::kFixed
@@ -133,6 +131,7 @@ void WriteAutoscale(const Scenario& scenario, const AutoscaleAnswer& answer, Jso
   out.Key("span_s"), out.Number(answer.span_s);
   out.Key("cold_start_s"), out.Number(answer.cold_start_s);
   out.Key("window_s"), out.Number(kAutoscaleWindowS);
+  out.Key("least_windows"), out.Number(answer.windows);
   out.Key("price_per_gpu_hour");
   answer.price_per_gpu_hour ? out.Number(*answer.price_per_gpu_hour) : out.Null();
   WriteTargets(scenario, out);
@@ -143,25 +142,35 @@ void WriteAutoscale(const Scenario& scenario, const AutoscaleAnswer& answer, Jso
   out.Key("requests"), out.Integer(answer.requests);
 }
 
-std::string AutoscaleSentence(const Scenario&, const AutoscaleAnswer& answer) {
+std::string AutoscaleSentence(const AutoscaleAnswer& answer) {
   if (!answer.fixed) {
     return "No number of replicas keeps the targets over this load, so no scaler was tried.";
   }
   const AutoscaleRow& fixed = answer.rows[*answer.fixed];
+  const double at_least = fixed.GpuHours().value;
+  const std::string throughout =
+      Format("{} ({} in {})", fixed.policy.name, HoursText(at_least), SpanText(answer.span_s));
   if (!answer.chosen) {
-    return Format("No scaler that was tried keeps the targets: {} do, for {} in {}.",
-                  fixed.policy.name, HoursText(fixed.GpuHours().value), SpanText(answer.span_s));
+    return fixed.policy.replicas == 1
+               ? throughout + " keeps the targets: there is nothing to scale."
+               : "No scaler that was tried keeps the targets as well as " + throughout + ".";
   }
   const AutoscaleRow& row = answer.rows[*answer.chosen];
   const AutoscaleRow::Figure hours = row.GpuHours();
+  const std::string takes = Format("{} ({} to {})", HoursText(hours.value), ThreeDigits(hours.low),
+                                   ThreeDigits(hours.high));
+  if (hours.high >= at_least) {
+    return Format("No scaler that keeps the targets takes clearly less than {}: {} takes {}.",
+                  throughout, row.policy.name, takes);
+  }
   const std::string cost = answer.price_per_gpu_hour
                                ? Format(", {}", Dollars(hours.value * *answer.price_per_gpu_hour))
                                : std::string();
-  std::string beside = Beside(answer, answer.fixed, hours.value);
-  const std::string knows = Beside(answer, answer.schedule, hours.value);
-  if (!knows.empty()) beside += ", " + knows;
-  return Format("{} keeps the targets for {} ({} to {}) in {}{}: {}.", row.policy.name,
-                HoursText(hours.value), ThreeDigits(hours.low), ThreeDigits(hours.high),
+  std::string beside = Beside(fixed, hours.value);
+  if (answer.schedule && answer.rows[*answer.schedule].GpuHours().value < hours.value) {
+    beside += ", " + Beside(answer.rows[*answer.schedule], hours.value);
+  }
+  return Format("{} keeps the targets for {} in {}{}: {}.", row.policy.name, takes,
                 SpanText(answer.span_s), cost, beside);
 }
 

@@ -261,8 +261,8 @@ class Day final : public Question::Answerer {
 class Autoscale final : public Question::Answerer {
  public:
   static Made Make(Scenario scenario, Trace trace, const QuestionOptions& options) {
-    Result<AutoscalePlan> plan =
-        AutoscalePlan::Create(std::move(scenario), std::move(trace), {options.hours, options.days});
+    Result<AutoscalePlan> plan = AutoscalePlan::Create(
+        std::move(scenario), std::move(trace), {options.hours, options.days, options.windows});
     if (!plan.ok()) return plan.issues();
     return std::unique_ptr<Question::Answerer>(new Autoscale(std::move(plan.value())));
   }
@@ -272,9 +272,7 @@ class Autoscale final : public Question::Answerer {
   void Write(JsonWriter& out) const override {
     WriteAutoscale(plan_.scenario(), plan_.Answer(), out);
   }
-  std::string Sentence() const override {
-    return AutoscaleSentence(plan_.scenario(), plan_.Answer());
-  }
+  std::string Sentence() const override { return AutoscaleSentence(plan_.Answer()); }
   const Issues& Problems() const override { return plan_.Problems(); }
 
  private:

@@ -27,7 +27,9 @@ struct QuestionOptions {
   TokenPrices api = {};  // of cost
   // Of day and autoscale: the load of each, times the scenario's own.
   std::vector<double> hours = {};
-  std::int64_t days = 5;  // of autoscale: runs of a policy
+  // Of autoscale: runs of a policy, and the share of five-minute windows to be kept.
+  std::int64_t days = 5;
+  double windows = 0;
 };
 
 // "max-rate", "min-gpus", "growth", "day", "autoscale", "drill", "tornado", "cost" or

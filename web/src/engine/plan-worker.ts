@@ -152,10 +152,20 @@ async function answer(id: number, task: PlanTask): Promise<void> {
   const module = await ready(task.with_trace);
   const { question, options } = task;
   const scenario = await priced(module, task);
-  const { percent, months, spike, spike_s: seconds, input_price: input, output_price: output, hours, days } = options;
+  const {
+    percent,
+    months,
+    spike,
+    spike_s: seconds,
+    input_price: input,
+    output_price: output,
+    hours,
+    days,
+    windows,
+  } = options;
   const plan: Plan = await made(
     module,
-    () => new module.Plan(question, scenario, percent, months, spike, seconds, input, output, hours, days),
+    () => new module.Plan(question, scenario, percent, months, spike, seconds, input, output, hours, days, windows),
   );
   const soFar = () => JSON.parse(plan.answer()) as PlanAnswer;
   try {

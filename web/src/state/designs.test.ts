@@ -65,7 +65,10 @@ describe('designs where no one change is enough', () => {
       return () => void (one.stopped = true);
     };
     const heard: Pick<WaysOut, 'designs' | 'seeks'>[] = [];
-    const plans = { planners: { ask } as unknown as Planners, options: { ...standardInputs, hours: [] } };
+    const plans = {
+      planners: { ask } as unknown as Planners,
+      options: { ...standardInputs, hours: [], days: 5, windows: 0 },
+    };
     const shown = { document, outcome: { report: { scenario: document } as unknown as Report } } as unknown as Shown;
     const stop = findDesigns(plans, shown, advice, null, (found) => heard.push(found));
     return { asked, heard, stop };

@@ -23,7 +23,10 @@ function planned(table: Readonly<Record<number, number | null | Issue>>) {
   };
   let answer: { found: Fewest | null; issues: readonly Issue[] } | null = null;
   const document: Document = { cluster: { pools: [{ tensor_parallel: 4, replicas: 3 }] } };
-  const plans = { planners: { ask } as unknown as Planners, options: { ...standardInputs, hours: [] } };
+  const plans = {
+    planners: { ask } as unknown as Planners,
+    options: { ...standardInputs, hours: [], days: 5, windows: 0 },
+  };
   findFewest(plans, document, null, (found, issues) => (answer = { found, issues }));
   return { asked, answer: answer as { found: Fewest | null; issues: readonly Issue[] } | null };
 }

@@ -15,7 +15,10 @@ describe('how much each of several scenarios holds', () => {
       return () => void (one.stopped = true);
     };
     const held: Held[] = [];
-    const plans = { planners: { ask } as unknown as Planners, options: { ...standardInputs, hours: [] } };
+    const plans = {
+      planners: { ask } as unknown as Planners,
+      options: { ...standardInputs, hours: [], days: 5, windows: 0 },
+    };
     const stop = findHeld(plans, ['a', 'b'], null, (place, found) => void (held[place] = found));
     return { open, held, stop };
   }

@@ -23,7 +23,12 @@ export const questions: readonly PlanQuestion[] = [
   'growth',
   'tornado',
   'day',
+  'autoscale',
 ];
+/** Many answers or runs in one: only when somebody asks. */
+const long: ReadonlySet<PlanQuestion> = new Set(['day', 'autoscale']);
+/** Of a load that rises and falls: a row of its profile every so often, s. */
+const stepOfLoadS = 300;
 export { rateOf, ratePointer } from './rate';
 /** A certain answer that has stood for so long is being read: until then the engine belongs to whoever works. */
 const readMs = 600;
@@ -36,6 +41,8 @@ export const standardInputs: PlanInputs = {
   input_price: 0,
   output_price: 0,
   night: 30,
+  quiet: 30,
+  span_h: 6,
   pipeline: 0,
   experts: 0,
   roles: 0,
@@ -66,12 +73,17 @@ export function axesOf({ pipeline, experts, roles, limits }: PlanInputs): string
 }
 
 /** What the engine is asked. Hours of a day begin with the quietest; the load is a cosine, times the busiest hour's. */
-const optionsOf = (inputs: PlanInputs): PlanOptions => ({
+const optionsOf = (inputs: PlanInputs, question?: PlanQuestion): PlanOptions => ({
   ...inputs,
-  hours: Array.from(
-    { length: 24 },
-    (_, hour) => 1 - ((1 - inputs.night / 100) * (1 + Math.cos((Math.PI * hour) / 12))) / 2,
-  ),
+  days: 5,
+  windows: 0,
+  hours:
+    question === 'autoscale'
+      ? []
+      : Array.from(
+          { length: 24 },
+          (_, hour) => 1 - ((1 - inputs.night / 100) * (1 + Math.cos((Math.PI * hour) / 12))) / 2,
+        ),
 });
 
 export class Plans {
@@ -180,10 +192,11 @@ export class Plans {
     const { report } = shown.outcome;
     if (question === 'speculation' && !speculates(report)) return;
     if (question === 'day' && !hasHours(report)) return;
+    if (question === 'autoscale' && !mayScale(report)) return;
     const known = plans[question];
     if (known && !['offered', 'stopped'].includes(known.kind) && this.isOf(question, known)) return;
     // What a load costs needs no runs; a day, those of many deployments.
-    if ((!tookLong(report) && question !== 'day') || question === 'cost') this.ask(question);
+    if ((!tookLong(report) && !long.has(question)) || question === 'cost') this.ask(question);
     else this.#set(question, this.#offered(shown.document, this.inputs));
   }
 
@@ -241,7 +254,7 @@ export class Plans {
       {
         question,
         scenario: JSON.stringify(asked),
-        options: optionsOf(inputs),
+        options: optionsOf(inputs, question),
         prices: question === 'cost' ? pricesOf(inputs) : '',
         with_trace: trace !== null,
       },
@@ -255,9 +268,34 @@ export class Plans {
     this.#stops.set(question, stop);
   }
 
-  /** The scenario with what a blank says. */
-  #documentOf(question: PlanQuestion, document: Document, { rate }: PlanInputs): Document {
+  /** The scenario with a load that changes: its own, or one that rises to its rate and falls again. */
+  changing(document: Document, { quiet, span_h: span }: PlanInputs): Document {
     const { shown } = this.#store.state;
+    const rate = shown && rateOf(shown.outcome.report);
+    if (!shown || rate === null || changes(shown.outcome.report)) return document;
+    const seconds = span * 3600;
+    const least = quiet / 100;
+    const rows: [number, number][] = [];
+    for (let at = 0; at < seconds; at += stepOfLoadS) {
+      const middle = Math.min(at + stepOfLoadS / 2, seconds);
+      const factor = least + ((1 - least) * (1 - Math.cos((2 * Math.PI * middle) / seconds))) / 2;
+      rows.push([at, Number(factor.toPrecision(3))]);
+    }
+    const mean = (rate * seconds * (1 + least)) / 2;
+    const settings: readonly (readonly [string, Json])[] = [
+      ['/workload/arrivals/profile', 'piecewise'],
+      ['/workload/arrivals/rate_factors', rows],
+      ['/workload/requests', Math.ceil(1.02 * mean + 100)],
+      ['/measure/horizon_s', seconds],
+    ];
+    return settings.reduce((changed, [pointer, value]) => this.with(changed, pointer, value), document);
+  }
+
+  /** The scenario with what a blank says. */
+  #documentOf(question: PlanQuestion, document: Document, inputs: PlanInputs): Document {
+    const { shown } = this.#store.state;
+    const { rate } = inputs;
+    if (question === 'autoscale') return this.changing(document, inputs);
     const has = shown !== null && rateOf(shown.outcome.report) !== null;
     return question === 'min-gpus' && rate !== null && has ? this.with(document, ratePointer, rate) : document;
   }
@@ -287,12 +325,26 @@ export const speculates = (report: Report): boolean => firstRun(report).speculat
 /** Replicas by the hour are those of the only pool. */
 export const hasHours = ({ pools }: Report): boolean => (pools?.length ?? 1) === 1;
 
+const arrivalsOf = ({ scenario }: Report): { profile?: unknown; spikes?: unknown } =>
+  (scenario['workload'] as { arrivals?: { profile?: unknown; spikes?: unknown } } | undefined)?.arrivals ?? {};
+
+/** Its load does not stay the same. */
+export function changes(report: Report): boolean {
+  const { profile, spikes } = arrivalsOf(report);
+  const spiked = Array.isArray(spikes) && spikes.length > 0;
+  return report.workload.source === 'trace' || spiked || (profile !== undefined && profile !== 'flat');
+}
+
+/** Replicas of its only pool may come and go with the load. */
+export const mayScale = (report: Report): boolean => hasHours(report) && (rateOf(report) !== null || changes(report));
+
 /** What a question reads of the inputs. */
 function read(question: PlanQuestion, inputs: PlanInputs): Json {
   const { percent, months, spike, spike_s: seconds, night, rate } = inputs;
   if (question === 'cost') return [inputs.input_price, inputs.output_price, inputs.prices];
   if (question === 'growth') return [percent, months];
   if (question === 'day') return [night];
+  if (question === 'autoscale') return [inputs.quiet, inputs.span_h];
   if (question === 'drill') return [spike, seconds];
   return question === 'min-gpus' ? [rate] : [];
 }
@@ -302,6 +354,7 @@ function isTelling(answer: PlanAnswer | null): answer is PlanAnswer {
   if (!answer) return false;
   if ('curve' in answer) return answer.curve.length > 1;
   if ('gpu_hours_at_peak' in answer) return answer.answer !== null;
+  if ('policies' in answer) return answer.policies.length > 0;
   if ('schedule' in answer) return Boolean(answer.schedule[0]?.answer);
   if ('pairs' in answer) return answer.pairs.length > 0;
   if ('inputs' in answer) return answer.inputs.length > 0;

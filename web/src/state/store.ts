@@ -152,9 +152,13 @@ export interface FoundDesign {
 }
 
 /** What is typed into the blanks of questions. */
-export interface PlanInputs extends Omit<PlanOptions, 'hours'> {
+export interface PlanInputs extends Omit<PlanOptions, 'hours' | 'days' | 'windows'> {
   /** Load of the quietest hour, % of the scenario's. */
   readonly night: number;
+  /** Of autoscaling, where the load does not change by itself: where it begins, % of the scenario's, and how long it rises
+      and falls. */
+  readonly quiet: number;
+  readonly span_h: number;
   /** Of the search, 1: these are varied, too. */
   readonly pipeline: number;
   readonly experts: number;

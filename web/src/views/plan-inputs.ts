@@ -13,6 +13,8 @@ export const ranges: Readonly<Record<Exclude<InputName, 'rate'>, Range>> = {
   input_price: [0, 10_000],
   output_price: [0, 10_000],
   night: [1, 100],
+  quiet: [1, 95],
+  span_h: [0.25, 24],
   pipeline: [0, 1],
   experts: [0, 1],
   roles: [0, 1],

@@ -5,11 +5,22 @@ import type { PlanQuestion, Report } from 'servecast';
 import '../charts/growth-chart';
 import '../charts/pareto-chart';
 import '../charts/rate-chart';
+import '../charts/scaling-chart';
 import { countOf, formatGiven, readNumber, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { fieldAt, unitOf, withRateOfSessions } from '../state/fields';
 import { poolsInWords, poolsOf } from '../state/pools';
-import { rateOf, ratePointer, hasHours, priceLists, speculates, standardInputs, type Plans } from '../state/plans';
+import {
+  changes,
+  rateOf,
+  ratePointer,
+  hasHours,
+  mayScale,
+  priceLists,
+  speculates,
+  standardInputs,
+  type Plans,
+} from '../state/plans';
 import type { Plan, PlanInputs } from '../state/store';
 import styles from '../styles/plan.css?inline';
 import { listedOn, listedPrice } from './api-prices';
@@ -24,6 +35,7 @@ import {
   renderHighest,
   type AnswerContext,
 } from './plan-answers';
+import { renderAutoscale } from './plan-autoscale';
 import { renderCost } from './plan-cost';
 import { renderDay } from './plan-day';
 import { renderSpeculation } from './plan-speculation';
@@ -91,6 +103,7 @@ export class PlanElement extends LitElement {
       ${this.#card('drill', html`What if a replica fails or slows down, or ${this.#blank('spike', 'times')} the load comes for ${this.#blank('spike_s', 's')}?`, renderDrills)}
       ${this.#card('cost', html`Own GPUs at prices ${this.#prices()}, or an API at ${this.#blank('input_price', '$ per million tokens in')} and ${this.#blank('output_price', '$ out')}?`, renderCost, this.#listed(report))}
       ${hasHours(report) ? this.#card('day', html`If the load falls to ${this.#blank('night', '%')} of this in the quietest hour of a day, what does each hour need?`, renderDay) : nothing}
+      ${mayScale(report) ? this.#card('autoscale', changes(report) ? html`Which autoscaler keeps ${allTargets(report)} over this load, for the fewest GPU-hours?` : html`If the load rises from ${this.#blank('quiet', '%')} to this and falls again within ${this.#blank('span_h', 'h')}, which autoscaler keeps ${allTargets(report)}?`, renderAutoscale) : nothing}
       ${this.#card('tornado', html`What moves the closest target most, each input 20\u202f% less or 20\u202f% more?`, renderTornado)}
     `;
   }
@@ -122,7 +135,7 @@ export class PlanElement extends LitElement {
     const ask = html`<button type="button" @click=${() => plans.ask(question)}>Ask</button>`;
     const isOld = plan.kind !== 'running' && !plans.isOf(question, plan);
     const status = {
-      offered: html`<p>${question === 'day' ? 'Each number of replicas takes an answer of its own: some seconds.' : 'This scenario’s run took long, and an answer takes many.'} ${ask}</p>`,
+      offered: html`<p>${offers[question] ?? 'This scenario’s run took long, and an answer takes many.'} ${ask}</p>`,
       running: html`<p class="plan-progress" role="status"><progress max="1" .value=${plan.progress} aria-label="Answered so far"></progress>
         <button type="button" @click=${() => plans.stop(question)}>Stop</button></p>`,
       stopped: html`<p>Stopped before it was answered. ${ask}</p>`,
@@ -252,10 +265,16 @@ const names: Readonly<Record<PlanQuestion, string>> = {
   'min-gpus': 'Fewest GPUs',
   growth: 'Growth',
   day: 'Hours of a day',
+  autoscale: 'Autoscaling',
   drill: 'What if',
   tornado: 'What moves it',
   cost: 'Own GPUs or an API',
   speculation: 'Speculation',
+};
+/** Why it waits to be asked. */
+const offers: Partial<Record<PlanQuestion, string>> = {
+  day: 'Each number of replicas takes an answer of its own: some seconds.',
+  autoscale: 'Some forty runs over all of this load, cold starts among them: up to minutes.',
 };
 /** null: the search, when it is asked for. */
 const askedBy: Readonly<Record<InputName, PlanQuestion | null>> = {
@@ -267,6 +286,8 @@ const askedBy: Readonly<Record<InputName, PlanQuestion | null>> = {
   input_price: 'cost',
   output_price: 'cost',
   night: 'day',
+  quiet: 'autoscale',
+  span_h: 'autoscale',
   pipeline: null,
   experts: null,
   roles: null,
@@ -283,6 +304,8 @@ const labels: Readonly<Record<InputName, string>> = {
   input_price: '$ per million tokens of prompts',
   output_price: '$ per million tokens of answers',
   night: 'Load of the quietest hour, %',
+  quiet: 'Load at the begin and the end, %',
+  span_h: 'Hours until it is there again',
   pipeline: 'Pipeline parallel',
   experts: 'Expert parallel',
   roles: 'Prefill and decode apart',
