@@ -223,7 +223,7 @@ test('Export_WithoutATargetOrToAnUnknownOne_IsRefused', () => {
   assert.equal(status, 2);
   assert.match(
     stderr,
-    /found target helm, allowed vllm, docker, kubernetes, llm-d, llm-d-router, sglang, trtllm, bench/,
+    /found target helm, allowed vllm, docker, kubernetes, llm-d, llm-d-router, autoscaler, sglang, trtllm, bench/,
   );
   assert.match(servecast('export', '--help').stdout, /--to bench/);
 });

@@ -313,13 +313,41 @@ TEST(Export, NamesOfOthers_AreNoPartOfACommand) {
     document["model"]["name"] = name;
     for (const ExportTarget& target : ExportTargets()) {
       const std::string text = Text(Export(document.dump(), target.name));
-      if (std::string_view(target.name) != "llm-d-router") {
+      if (target.name != "llm-d-router" && target.name != "autoscaler") {
         EXPECT_NE(text.find("MODEL"), std::string::npos);
       }
       EXPECT_EQ(text.find("rm -rf"), std::string::npos);
       EXPECT_EQ(text.find("$(id)"), std::string::npos);
     }
   }
+}
+
+// What the objects say is what their import takes.
+TEST(Export, Autoscalers_ComeBack) {
+  for (const char* scaling :
+       {R"({"policy": "hpa", "metric": "outstanding", "target": 46, "down_window_s": 60,
+            "up_pods": 2, "min_replicas": 1, "max_replicas": 6})",
+        R"({"policy": "hpa", "metric": "kv_usage", "target": 0.7, "down_pods": 1,
+            "down_percent": 0, "down_period_s": 60})",
+        R"({"policy": "keda", "metric": "waiting", "target": 2, "min_replicas": 0,
+            "cooldown_s": 600, "polling_s": 10})"}) {
+    for (const char* engine : {"vllm", "sglang"}) {
+      const std::string document = Changed(
+          {std::string("cluster.scaling=") + scaling, std::string("engine.preset=") + engine});
+      const Exported exported = Good(Export(document, "autoscaler"));
+      const Imported imported = Import({{"", exported.text}}, document);
+      ASSERT_TRUE(imported.issues.empty()) << exported.text << Listed(imported.issues);
+      const ScalingSpec before = Parsed(document).cluster.scaling,
+                        after = Parsed(imported.document).cluster.scaling;
+      EXPECT_EQ(after.policy, before.policy) << exported.text;
+      EXPECT_EQ(after.metric, before.metric) << exported.text;
+      EXPECT_EQ(after.params, before.params) << exported.text;
+      EXPECT_EQ(after.min_replicas, before.min_replicas);
+      EXPECT_EQ(after.max_replicas, before.max_replicas);
+    }
+  }
+  const Result<Exported> fixed = Export(SmallDocument(), "autoscaler");
+  EXPECT_TRUE(LeftOut(fixed.value(), "cluster.scaling.policy = none"));
 }
 
 TEST(Export, BadInput_IsRefused) {

@@ -9,8 +9,6 @@
 namespace servecast {
 namespace {
 
-using Json = nlohmann::json;
-
 // What a profile refers to and the configuration does not list: the picker wants each listed.
 EppConfig Complete(EppConfig config) {
   for (const EppProfile& profile : config.profiles) {
@@ -21,29 +19,6 @@ EppConfig Complete(EppConfig config) {
     }
   }
   return config;
-}
-
-std::string Scalar(const Json& value) {
-  return value.is_string() ? QuotedText(value.get<std::string>()) : CompactJson(value);
-}
-
-// Members and items, each on a line of its own below `indent`.
-std::string Lines(const Json& value, const std::string& indent) {
-  std::string text;
-  for (const auto& [key, member] : value.items()) {
-    const std::string name = value.is_array() ? "-" : key + ":";
-    if (member.is_structured()) {
-      std::string inner = Lines(member, indent + "  ");
-      if (value.is_array()) {  // its first member stands behind the dash
-        text += indent + "- " + inner.substr(indent.size() + 2);
-      } else {
-        text += indent + name + "\n" + inner;
-      }
-    } else {
-      text += indent + name + " " + Scalar(member) + "\n";
-    }
-  }
-  return text;
 }
 
 }  // namespace
@@ -58,7 +33,7 @@ std::string WriteEndpointPicker(ExportJob& job) {
   }
   const EppSpec spec = cluster.router == "epp" ? cluster.epp : EppSpec{};
   return "apiVersion: inference.networking.x-k8s.io/v1alpha1\nkind: EndpointPickerConfig\n" +
-         Lines(WriteEppConfig(Complete(ConfigOf(spec))), "");
+         YamlText(WriteEppConfig(Complete(ConfigOf(spec))));
 }
 
 }  // namespace servecast

@@ -336,7 +336,7 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
                      : "is the router's that stands before the servers");
   }
   if (s.cluster.scaling.On()) {
-    job.LeaveOut("cluster.scaling", "is an autoscaler's beside the servers");
+    job.LeaveOut("cluster.scaling", "is an autoscaler's beside the servers: target autoscaler");
   }
   if (s.engine.compat != Compat::kNone)
     job.LeaveOut("engine.compat", "another simulator's rules: a server has vLLM's");

@@ -26,6 +26,7 @@ constexpr Target kTargets[] = {
     {{"kubernetes", "Kubernetes: a Deployment for each pool"}, WriteKubernetes},
     {{"llm-d", "values of llm-d's chart llm-d-modelservice"}, WriteLlmd},
     {{"llm-d-router", "EndpointPickerConfig of llm-d's router"}, WriteEndpointPicker},
+    {{"autoscaler", "HorizontalPodAutoscaler or KEDA's ScaledObject"}, WriteAutoscaler},
     {{"sglang", "python -m sglang.launch_server"}, WriteSglang},
     {{"trtllm", "trtllm-serve, with the YAML that it reads"}, WriteTrtllm},
     {{"bench", "the vllm bench serve that would check the forecast"}, WriteBench},
@@ -74,7 +75,32 @@ std::string RepositoryOf(std::string_view preset) {
   return "";
 }
 
+std::string YamlScalar(const Json& value) {
+  return value.is_string() ? QuotedText(value.get<std::string>()) : CompactJson(value);
+}
+
+// Members and items, each on a line of its own below `indent`.
+std::string YamlLines(const Json& value, const std::string& indent) {
+  std::string text;
+  for (const auto& [key, member] : value.items()) {
+    const std::string name = value.is_array() ? "-" : key + ":";
+    if (member.is_structured()) {
+      std::string inner = YamlLines(member, indent + "  ");
+      if (value.is_array()) {  // its first member stands behind the dash
+        text += indent + "- " + inner.substr(indent.size() + 2);
+      } else {
+        text += indent + name + "\n" + inner;
+      }
+    } else {
+      text += indent + name + " " + YamlScalar(member) + "\n";
+    }
+  }
+  return text;
+}
+
 }  // namespace
+
+std::string YamlText(const nlohmann::json& value) { return YamlLines(value, ""); }
 
 ExportJob::ExportJob(const Scenario& scenario) : scenario_(scenario) {
   Result<Json> read = ParseJson(scenario.canonical_text);

@@ -55,6 +55,8 @@ class ExportJob {
 std::string ShellWord(const std::string& word);
 // As YAML and JSON take it for a text.
 std::string QuotedText(const std::string& text);
+// Members and items, each on a line of its own.
+std::string YamlText(const nlohmann::json& value);
 // A command on lines of its own options.
 std::string CommandText(const std::string& program, const std::vector<std::string>& words);
 
@@ -77,6 +79,7 @@ std::string WriteTrtllm(ExportJob&);
 std::string WriteKubernetes(ExportJob&);
 std::string WriteLlmd(ExportJob&);
 std::string WriteEndpointPicker(ExportJob&);
+std::string WriteAutoscaler(ExportJob&);
 std::string WriteBench(ExportJob&);
 
 }  // namespace servecast

@@ -1,0 +1,147 @@
+// The scenario's scaler as the object that Kubernetes or KEDA reads.
+#include <nlohmann/json.hpp>
+
+#include "base/text.h"
+#include "export/targets.h"
+#include "import/draft.h"
+
+namespace servecast {
+namespace {
+
+using ScalerJson = nlohmann::json;
+
+// What servers call a metric, by ScalingMetric: by their sums where there are several.
+struct MetricNames {
+  std::vector<const char*> waiting, running, kv;
+};
+const MetricNames& NamesOfServer(bool sglang) {
+  static const MetricNames kVllm = {
+      {"vllm:num_requests_waiting"}, {"vllm:num_requests_running"}, {"vllm:kv_cache_usage_perc"}};
+  static const MetricNames kSglang = {
+      {"sglang:num_queue_reqs"}, {"sglang:num_running_reqs"}, {"sglang:token_usage"}};
+  return sglang ? kSglang : kVllm;
+}
+
+std::vector<std::string> MetricsOf(ScalingMetric metric, bool sglang) {
+  const MetricNames& names = NamesOfServer(sglang);
+  switch (metric) {
+    case ScalingMetric::kWaiting:
+      return {names.waiting[0]};
+    case ScalingMetric::kRunning:
+      return {names.running[0]};
+    case ScalingMetric::kKvUsage:
+      return {names.kv[0]};
+    case ScalingMetric::kOutstanding:
+      break;
+  }
+  return {names.waiting[0], names.running[0]};
+}
+
+// A parameter of the chosen scaler: a document that was read has all of them.
+double ParamOf(const ScalingSpec& scaling, std::string_view name) {
+  const auto found = scaling.params.find(name);
+  return found == scaling.params.end() ? 0 : found->second;
+}
+
+ScalerJson Behavior(const ScalingSpec& scaling) {
+  ScalerJson behavior;
+  for (const auto& [key, way] : {std::pair("scaleUp", "up"), std::pair("scaleDown", "down")}) {
+    const auto param = [&, side = std::string(way)](const char* name) {
+      return ParamOf(scaling, side + "_" + name);
+    };
+    ScalerJson rules = {{"stabilizationWindowSeconds", NumberJson(param("window_s"))},
+                        {"selectPolicy", "Max"}};
+    for (const auto& [type, name] : {std::pair("Pods", "pods"), std::pair("Percent", "percent")}) {
+      if (param(name) > 0) {
+        rules["policies"].push_back({{"type", type},
+                                     {"value", NumberJson(param(name))},
+                                     {"periodSeconds", NumberJson(param("period_s"))}});
+      }
+    }
+    behavior[key] = std::move(rules);
+  }
+  return behavior;
+}
+
+// A Deployment as the target kubernetes writes it.
+const ScalerJson kDeployment = {
+    {"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"name", "vllm"}};
+
+ScalerJson Hpa(const ScalingSpec& scaling, bool sglang) {
+  std::string name;
+  for (std::string metric : MetricsOf(scaling.metric, sglang)) {
+    metric[metric.find(':')] = '_';
+    name += (name.empty() ? "" : "_and_") + metric;
+  }
+  const ScalerJson target = {{"type", "AverageValue"},
+                             {"averageValue", NumberText(ParamOf(scaling, "target"))}};
+  const ScalerJson metric = {{"type", "Pods"},
+                             {"pods", {{"metric", {{"name", name}}}, {"target", target}}}};
+  return {{"apiVersion", "autoscaling/v2"},
+          {"kind", "HorizontalPodAutoscaler"},
+          {"metadata", {{"name", "vllm"}}},
+          {"spec",
+           {{"scaleTargetRef", kDeployment},
+            {"minReplicas", scaling.min_replicas},
+            {"maxReplicas", scaling.max_replicas},
+            {"metrics", ScalerJson::array({metric})},
+            {"behavior", Behavior(scaling)}}}};
+}
+
+ScalerJson ScaledObject(const ScalingSpec& scaling, bool sglang) {
+  std::string query;
+  for (const std::string& metric : MetricsOf(scaling.metric, sglang)) {
+    query += (query.empty() ? "sum(" : " + sum(") + metric + ")";
+  }
+  const ScalerJson trigger = {{"type", "prometheus"},
+                              {"metadata",
+                               {{"serverAddress", "http://prometheus:9090"},
+                                {"query", query},
+                                {"threshold", NumberText(ParamOf(scaling, "target"))}}}};
+  return {{"apiVersion", "keda.sh/v1alpha1"},
+          {"kind", "ScaledObject"},
+          {"metadata", {{"name", "vllm"}}},
+          {"spec",
+           {{"scaleTargetRef", kDeployment},
+            {"minReplicaCount", scaling.min_replicas},
+            {"maxReplicaCount", scaling.max_replicas},
+            {"pollingInterval", NumberJson(ParamOf(scaling, "polling_s"))},
+            {"cooldownPeriod", NumberJson(ParamOf(scaling, "cooldown_s"))},
+            {"triggers", ScalerJson::array({trigger})},
+            {"advanced", {{"horizontalPodAutoscalerConfig", {{"behavior", Behavior(scaling)}}}}}}}};
+}
+
+}  // namespace
+
+std::string WriteAutoscaler(ExportJob& job) {
+  const ScalingSpec& scaling = job.scenario().cluster.scaling;
+  job.LeaveOutSections({"model", "hardware", "engine", "scheduler", "workload", "slo"},
+                       "an autoscaler's object has nothing of the servers and their load");
+  const bool hpa = scaling.policy == "hpa", keda = scaling.policy == "keda";
+  if (!hpa && !keda) {
+    job.LeaveOut("cluster.scaling.policy = " + scaling.policy,
+                 "is no object of Kubernetes' HPA or KEDA");
+    return "# No autoscaler that Kubernetes or KEDA reads.\n";
+  }
+  const bool sglang = job.Scheduler(0).policy == "sglang";
+  if (hpa) {
+    job.LeaveOut("the metric", "an adapter for Prometheus has to serve it under that name");
+  } else {
+    job.LeaveOut("serverAddress", "put the address of your Prometheus in its place");
+  }
+  if (scaling.min_replicas == 0) {
+    job.LeaveOut("min_replicas = 0",
+                 "without a server the query sees nothing: it has to count what the gateway holds");
+  }
+  if (ParamOf(scaling, "sync_s") != 15) {
+    job.LeaveOut("cluster.scaling.sync_s",
+                 "is --horizontal-pod-autoscaler-sync-period of kube-controller-manager");
+  }
+  if (ParamOf(scaling, "tolerance") != 0.1) {
+    job.LeaveOut("cluster.scaling.tolerance",
+                 "is --horizontal-pod-autoscaler-tolerance of kube-controller-manager");
+  }
+  return YamlText(hpa ? Hpa(scaling, sglang) : ScaledObject(scaling, sglang));
+}
+
+}  // namespace servecast
