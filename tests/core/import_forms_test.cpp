@@ -546,6 +546,43 @@ TEST(ImportForms, WrappersThatGenerate_DoNotPool) {
   }
 }
 
+// Whatever program sends them; and what else they name has no effect on times.
+TEST(ImportForms, BenchmarksOfEmbeddings_AreOnePass) {
+  for (const char* command :
+       {"python3 -m sglang.bench_serving --backend sglang-embedding --model Qwen/Qwen3-8B "
+        "--dataset-name random --random-input-len 600 --request-rate 5",
+        "aiperf profile --model Qwen/Qwen3-8B --endpoint-type embeddings --isl 600 "
+        "--isl-stddev 0 --request-rate 5",
+        "genai-perf profile -m Qwen/Qwen3-8B --endpoint-type rankings --isl 600 --request-rate 5",
+        "aiperf profile -m Qwen/Qwen3-8B --endpoint /v1/embeddings --isl 600 --osl 9 "
+        "--request-rate 5",
+        "guidellm benchmark --target http://x --model Qwen/Qwen3-8B --request-type embeddings "
+        "--rate-type constant --rate 5 --data prompt_tokens=600"}) {
+    const Imported imported = Import(std::string(command));
+    ASSERT_FALSE(imported.document.empty()) << command << Listed(imported);
+    const Json workload = JsonOf(imported.document)["workload"];
+    EXPECT_EQ(workload["output_tokens"]["value"], 1) << command << Listed(imported);
+    EXPECT_EQ(workload["arrivals"]["rate_per_s"], 5) << command;
+    const Json& prompt = workload["prompt_tokens"];
+    EXPECT_EQ(prompt.contains("value") ? prompt["value"] : prompt["max"], 600) << command;
+    EXPECT_TRUE(std::any_of(imported.warnings.begin(), imported.warnings.end(),
+                            [](const std::string& warning) {
+                              return warning.find("decodes nothing") != std::string::npos;
+                            }))
+        << command << Listed(imported);
+  }
+  for (const char* command :
+       {"python3 -m sglang.bench_serving --backend sglang-oai --model Qwen/Qwen3-8B",
+        "aiperf profile --model Qwen/Qwen3-8B --endpoint-type chat --isl 600 --osl 40",
+        "vllm serve Qwen/Qwen3-Embedding-8B --runner generate"}) {
+    const Imported imported = Import(std::string(command));
+    ASSERT_FALSE(imported.document.empty()) << command << Listed(imported);
+    for (const std::string& warning : imported.warnings) {
+      EXPECT_EQ(warning.find("decodes nothing"), std::string::npos) << command << warning;
+    }
+  }
+}
+
 // No target and no class asks for tokens that are not made.
 TEST(ImportForms, PoolingModels_KeepNoTargetOfTokens) {
   const Imported goodput =

@@ -137,19 +137,6 @@ void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
   prefix(1, number("random-prefix-len", 0), "--random-prefix-len");
 }
 
-// "openai-embeddings", "vllm-pooling", "vllm-rerank", "/v1/embeddings".
-void TakePooled(const GivenOptions& given, Draft& draft) {
-  for (const char* name : {"backend", "endpoint-type", "endpoint"}) {
-    const GivenOption* option = given.Find(name);
-    if (option == nullptr) continue;
-    const std::string value = option->value.value_or("");
-    for (const char* part : {"embedding", "pooling", "rerank", "classify", "/score"}) {
-      if (value.find(part) != std::string::npos) return draft.TakePooling(option->Words());
-    }
-    draft.Ignore(option->Words(), kNoTime);
-  }
-}
-
 void Read(GivenOptions given, Draft& draft) {
   given.LeaveUnread(0, true, draft);
   if (const std::string model = given.Text("model"); !model.empty())
@@ -181,7 +168,7 @@ void Read(GivenOptions given, Draft& draft) {
   draft.Assume("workload.requests", 1000, "vllm bench serve's default");
   TakeArrivals(traffic, "vllm bench serve", draft);
   TakeLengthsOf(given, draft);
-  TakePooled(given, draft);
+  TakePooled(given, {"backend", "endpoint-type", "endpoint"}, draft);
   if (const GivenOption* metadata = given.Find("metadata")) TakeMetadata(*metadata, draft);
   if (const GivenOption* goodput = given.Find("goodput")) TakeGoodput(goodput->all, draft);
 }

@@ -40,7 +40,7 @@ constexpr Option kSglangBenchOptions[] = {
     {"gsp-question-len", kCount, {}, "", {}, {}, "128 tokens"},
     {"gsp-output-len", kCount, {}, "", {}, {}, "256 tokens"},
     {"seed", kCount, "seed"},
-    {"backend", kText, {}, kNoTime},
+    {"backend", kText, {}, ""},
     {"host", kText, {}, kNoTime},
     {"port", kText, {}, kNoTime},
     {"base-url", kText, {}, kNoTime},
@@ -66,8 +66,9 @@ constexpr Option kGuidellmOptions[] = {
     {"warmup-percent", kNumber, {}, "warm-up is measure.warmup_s"},
     {"processor", kText, {}, kNoTime},
     {"output-path", kText, {}, kNoTime},
-    {"backend", kText, {}, kNoTime},
-    {"backend-type", kText, {}, kNoTime},
+    {"backend", kText, {}, ""},
+    {"backend-type", kText, {}, ""},
+    {"request-type", kText, {}, ""},
 };
 
 constexpr Option kAiperfOptions[] = {
@@ -86,13 +87,13 @@ constexpr Option kAiperfOptions[] = {
     {"input-file", kText, {}, kSetElsewhere},
     {"public-dataset", kText, {}, kSetElsewhere},
     {"warmup-request-count", kCount, {}, "warm-up is measure.warmup_s"},
-    {"endpoint-type", kText, {}, kNoTime},
-    {"endpoint", kText, {}, kNoTime},
+    {"endpoint-type", kText, {}, ""},
+    {"endpoint", kText, {}, ""},
     {"streaming", kFlag, {}, kNoTime},
     {"url", kText, {}, kNoTime, "-u"},
     {"tokenizer", kText, {}, kNoTime},
     {"service-kind", kText, {}, kNoTime},
-    {"backend", kText, {}, kNoTime},
+    {"backend", kText, {}, ""},
     {"extra-inputs", kWords, {}, "what is asked beside lengths is not modelled"},
 };
 
@@ -115,6 +116,8 @@ class BenchLoad {
       draft_.TakeModelName(model, "--model");
     }
     TakeOptions(given_, ReadApart(options), draft_);
+    TakePooled(given_, {"backend", "backend-type", "request-type", "endpoint-type", "endpoint"},
+               draft_);
   }
 
   void Sglang() {
@@ -156,7 +159,7 @@ class BenchLoad {
         return draft_.Warn(Format("{}: {}", ShownText(set->Words(), kShown), kSetElsewhere));
       }
     }
-    if (given_.Find("output-tokens-mean") == nullptr) {
+    if (given_.Find("output-tokens-mean") == nullptr && !draft_.Pools()) {
       return draft_.Warn(
           "no option says how long outputs are: lengths are as in the scenario to "
           "begin with");
@@ -263,6 +266,7 @@ class BenchLoad {
       return drawn;
     };
     LoadJson prompt = length("prompt_tokens"), output = length("output_tokens");
+    if (output.is_null() && draft_.Pools()) output = FixedLength(1);
     if (prompt.is_null() || output.is_null()) {
       return draft_.Warn(Format("--data {}: {}", ShownText(data, kShown), kSetElsewhere));
     }

@@ -70,6 +70,9 @@ class Draft {
   // A model that answers with what it pools of a prompt (embeddings, scores, classes) and decodes
   // nothing: requests get one output token, and no target is of more.
   void TakePooling(std::string_view from);
+  bool Pools() const { return !pooling_.empty(); }
+  // A server that is told to generate does, whatever its model's name says.
+  void TakeGenerating() { generates_ = true; }
   // A GPU by what its maker or a cloud calls it.
   void TakeGpu(std::string_view name, std::string_view from);
   // So many of them are in the machine that a text describes.
@@ -129,7 +132,8 @@ class Draft {
   nlohmann::json figures_;
   std::optional<LeftLayers> left_;
   std::optional<std::pair<bool, std::string>> sampling_;
-  std::string pooling_;  // the words that say it
+  std::string pooling_;     // the words that say it
+  bool generates_ = false;  // other words say the opposite
   struct Links {
     bool through_host = false;
     std::string from;

@@ -13,6 +13,10 @@ namespace {
 
 using Json = nlohmann::json;
 
+// What benchmarks call requests that decode nothing.
+constexpr std::string_view kPools[] = {"embedding", "pooling",  "rerank",
+                                       "ranking",   "classify", "/score"};
+
 bool IsOption(std::string_view word) {
   if (word.size() < 2 || word[0] != '-') return false;
   const bool number = (word[1] >= '0' && word[1] <= '9') || word[1] == '.';
@@ -285,6 +289,23 @@ void TakeOptions(const GivenOptions& given, std::span<const std::string_view> ap
     }
     const std::optional<Json> value = ValueOf(each);
     if (value) draft.Take(draft.ServerPath(each.option->path), *value, each.Words());
+  }
+}
+
+void TakePooled(const GivenOptions& given, std::initializer_list<std::string_view> names,
+                Draft& draft) {
+  for (const std::string_view name : names) {
+    const GivenOption* option = given.Find(name);
+    if (option == nullptr) continue;
+    const std::string value = LowerCase(option->value.value_or(""));
+    const bool pools = std::any_of(
+        std::begin(kPools), std::end(kPools),
+        [&value](std::string_view part) { return value.find(part) != std::string::npos; });
+    if (pools) {
+      draft.TakePooling(option->Words());
+    } else {
+      draft.Ignore(option->Words(), kNoTime);
+    }
   }
 }
 

@@ -1,6 +1,7 @@
 // Options of a command line, by a table: which member of a scenario each is, or why it is none.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <span>
 #include <string>
@@ -72,6 +73,11 @@ GivenOptions ReadOptions(std::span<const std::string> words, std::span<const Opt
 
 // Takes those with a path into the draft and names the others; those in `apart` are the caller's.
 void TakeOptions(const GivenOptions& given, std::span<const std::string_view> apart, Draft& draft);
+
+// Options that say what a benchmark asks a server for: to pool ("openai-embeddings", "vllm-rerank",
+// "rankings", "/v1/score"), or else nothing that takes time.
+void TakePooled(const GivenOptions& given, std::initializer_list<std::string_view> names,
+                Draft& draft);
 
 // What has no effect on the time of requests.
 inline constexpr std::string_view kNoTime = "has no effect on times";

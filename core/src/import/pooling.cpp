@@ -8,7 +8,7 @@ namespace servecast {
 
 // A step that ends a prompt is the last of its request, as one with an output token is.
 void Draft::SettlePooling() {
-  if (PoolsByName(model_name_)) TakePooling(model_name_);
+  if (!generates_ && PoolsByName(model_name_)) TakePooling(model_name_);
   if (pooling_.empty()) return;
   Take("workload.output_tokens", {{"distribution", "fixed"}, {"value", 1}}, pooling_);
   const bool lengths = Find("workload.prompt_tokens") != nullptr;

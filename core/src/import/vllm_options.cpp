@@ -315,6 +315,7 @@ class Server {
       const bool generates =
           std::find(std::begin(kGenerates), std::end(kGenerates), value) != std::end(kGenerates);
       if (!generates) draft_.TakePooling(given->Words());
+      if (value == "generate" || value == "generation") draft_.TakeGenerating();
     }
   }
 
