@@ -86,6 +86,21 @@ TEST(Scaling, GpuTime_IsTheIntegralOfTheSteps) {
   EXPECT_NEAR(area, r.scaling.replica_s, 1e-6);
   EXPECT_NEAR(up, r.scaling.mean_up * r.simulated_s, 1e-6);
   EXPECT_DOUBLE_EQ(r.scaling.gpu_hours, r.scaling.replica_s / 3600);
+
+  // So are the columns over time.
+  const std::vector<double>&begin = r.ColumnOf("series_time_s"),
+        &serving = r.ColumnOf("series_replicas_up"),
+        &starting = r.ColumnOf("series_replicas_starting");
+  ASSERT_EQ(serving.size(), begin.size());
+  ASSERT_EQ(starting.size(), begin.size());
+  double columns = 0;
+  for (std::size_t b = 0; b < begin.size(); ++b) {
+    const double end = b + 1 < begin.size() ? begin[b + 1] : r.simulated_s;
+    columns += (end - begin[b]) * (serving[b] + starting[b]);
+  }
+  EXPECT_NEAR(columns, r.scaling.replica_s, 1e-6);
+  EXPECT_GT(*std::max_element(starting.begin(), starting.end()), 0);
+  EXPECT_TRUE(RunToEnd(SmallDocument()).ColumnOf("series_replicas_up").empty());
 }
 
 TEST(Scaling, Slices_GiveTheSameReport) {

@@ -29,6 +29,11 @@ double ServingOf(const RunView& run, const PoolRun& pool, TimeNs from, TimeNs to
 
 }  // namespace
 
+std::pair<double, double> ServingAndStarting(const RunView& run, TimeNs from, TimeNs to) {
+  const double serving = MeanOfScaled(run, from, to, true);
+  return {serving, MeanOfScaled(run, from, to, false) - serving};
+}
+
 double MeanReplicas(const RunView& run, TimeNs from, TimeNs to) {
   if (run.scaling.on) return MeanOfScaled(run, from, to, false);
   return static_cast<double>(run.scenario.cluster.Replicas());

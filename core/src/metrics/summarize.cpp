@@ -354,7 +354,8 @@ class Summary {
     &of_batch_tokens = ColumnAt("series_batch_tokens"), &of_kv_usage = ColumnAt("series_kv_usage"),
     &of_output_tokens_per_s = ColumnAt("series_output_tokens_per_s"),
     &of_preemptions = ColumnAt("series_preemptions"), &of_mfu = ColumnAt("series_mfu"),
-    &of_bandwidth_use = ColumnAt("series_bandwidth_use");
+    &of_bandwidth_use = ColumnAt("series_bandwidth_use"), &of_up = ColumnAt("series_replicas_up"),
+    &of_starting = ColumnAt("series_replicas_starting");
     for (std::size_t b = 0; b < bins_.size(); ++b) {
       const SeriesBin& bin = bins_[b];
       const TimeNs start = static_cast<TimeNs>(b) * bin_width_;
@@ -372,6 +373,11 @@ class Summary {
                                           : 0);
       of_output_tokens_per_s.push_back(static_cast<double>(bin.output_tokens) / width * 1e9);
       of_preemptions.push_back(static_cast<double>(bin.preemptions));
+      if (run_.scaling.steps.size() > 1) {
+        const auto [serving, starting] = ServingAndStarting(run_, start, end);
+        of_up.push_back(serving);
+        of_starting.push_back(starting);
+      }
       work.Add(bin.work);
       output_tokens += bin.output_tokens;
       if (!knows_work) continue;

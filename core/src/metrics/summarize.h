@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "base/base.h"
@@ -90,6 +91,8 @@ void JudgeFairness(const RunView& run, Report& report);
 // On average over a part of the run: replicas, those that start too; KV blocks, and the tokens that
 // they have room for, of those that serve.
 double MeanReplicas(const RunView& run, TimeNs from, TimeNs to);
+// Of replicas that come and go: those that serve, draining or not, and those that start.
+std::pair<double, double> ServingAndStarting(const RunView& run, TimeNs from, TimeNs to);
 double MeanKvBlocks(const RunView& run, TimeNs from, TimeNs to);
 double MeanKvTokens(const RunView& run, TimeNs from, TimeNs to);
 // Of the time of all replicas: so much of it; that in which KV blocks, seats or the token budget

@@ -26,6 +26,21 @@ const loadPanes: readonly Pane[] = [
     series: [{ column: 'series_kv_usage', label: 'KV memory in use', meaning: 'kv', fill: 'solid' }],
   },
 ];
+/** Of replicas that come and go, or fail. */
+const replicasPane: Pane = {
+  unit: 'replicas',
+  lane: true,
+  series: [
+    { column: 'series_replicas_up', label: 'Replicas that serve', meaning: 'batch', fill: 'solid' },
+    { column: 'series_replicas_starting', label: 'starting', meaning: 'waiting', fill: 'hatched' },
+  ],
+};
+
+function panesOf(report: Report | null, columns: Columns | null): readonly Pane[] {
+  const panes = (report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 2) : loadPanes;
+  return columns?.['series_replicas_up']?.length ? [replicasPane, ...panes] : panes;
+}
+
 /** What the charts and views are about. */
 export interface About {
   readonly report: Report | null;
@@ -41,7 +56,7 @@ function subjectOf(report: Report | null): string {
 }
 
 export function renderLoad(view: ViewContext, { report, columns, waitingFor, stem }: About): TemplateResult {
-  return html`<sc-series-chart .subject=${subjectOf(report)} .note=${report ? html`${basisOf(report)}${renderPoolKv(report)}${renderPrefixCache(report)}${renderSpeculation(report)}` : nothing} .panes=${(report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 2) : loadPanes} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
+  return html`<sc-series-chart .subject=${subjectOf(report)} .note=${report ? html`${basisOf(report)}${renderPoolKv(report)}${renderPrefixCache(report)}${renderSpeculation(report)}` : nothing} .panes=${panesOf(report, columns)} .counted=${countedOf(report)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-series-chart>`;
 }
 
 /**
