@@ -38,12 +38,14 @@ constexpr const char* kPlanHelp =
     "  day       --hours A,B,...: the replicas that each hour of a day needs, whose load is A, B,\n"
     "            ... times the scenario's; beside the busiest hour's all day. Hours are taken for\n"
     "            themselves: replicas come and go at once\n"
-    "  autoscale [--hours A,B,...] [--days N] [--windows P]: the scaler that keeps the targets "
-    "over a load that\n"
-    "            changes for the fewest GPU-hours: HPA, KEDA and WVA by metric, target, window "
-    "and\n"
-    "            floor, each on N runs of the load (5) with cold starts; beside the fewest\n"
-    "            replicas throughout, and replicas by a schedule that knows the load\n"
+    "  autoscale the scaler that keeps the targets over a load that changes (its own profile, or\n"
+    "            --hours A,B,... as of day) for the fewest GPU-hours: HPA, KEDA and WVA by "
+    "metric,\n"
+    "            target, window and floor, with the cold start of cluster.scaling; the cheapest "
+    "on\n"
+    "            --days N runs (5). Beside the fewest replicas throughout, and replicas by a\n"
+    "            schedule that knows the load. --windows P: in P % of windows of five minutes, "
+    "too\n"
     "  drill     whether the targets hold with one replica fewer, with one slow replica (70 %\n"
     "            of its GPUs' speed), with one or a node's that fail and restart within the run,\n"
     "            and with a spike (--spike TIMES for --seconds S; 2 for 60); what the scenario\n"
@@ -99,7 +101,8 @@ template <class Value>
 bool ReadNumber(const char* option, const std::string& text, Value& value) {
   if (text.empty()) return true;
   if (ReadWhole(text, value)) return true;
-  Usage(fmt::format("{}: found {}, allowed a number", option, text));
+  Usage(fmt::format("{}: found {}, allowed a{} number", option, text,
+                    std::is_floating_point_v<Value> ? "" : " whole"));
   return false;
 }
 
@@ -235,6 +238,7 @@ int PlanCommand(const Words& asked_words) {
                    const Style& style) { return PlanText(plan, style, sentence, args.typed); },
        .rows =
            [](View plan) {
+             if (plan["policies"].IsArray()) return plan["policies"].Elements();
              return (plan["curve"].IsArray() ? plan : plan["pools"].At(0))["curve"].Elements();
            }});
   if (printed == 0 && !args.form.ForPeople()) fmt::print(stderr, "{}\n", sentence);

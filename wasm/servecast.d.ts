@@ -599,7 +599,7 @@ export interface Day {
 }
 
 export interface Autoscale {
-  /** none: no scaler keeps the targets for certain. */
+  /** none: no scaler keeps the targets for certain for clearly less than fixed replicas take. */
   readonly outcome: PlanOutcome;
   /** GPU-hours of the policy that is chosen. */
   readonly answer: PlanValue | null;
@@ -631,11 +631,11 @@ export interface AutoscalePolicy {
   /** Of these, on which every target was kept. */
   readonly days_met: number;
   /** Mean of the days, with a 95 % interval from four days on. */
-  readonly gpu_hours: { readonly value: number; readonly low: number; readonly high: number };
+  readonly gpu_hours: { readonly value: number; readonly low: number | null; readonly high: number | null };
   readonly cost: number | null;
   readonly peak_replicas: number;
-  /** Of the windows in which requests came: in which every target is kept. */
-  readonly windows_kept: number;
+  /** Of the windows in which requests came: in which every target is kept; null: all targets are of ITL. */
+  readonly windows_kept: number | null;
   /** In the order of the targets; means of the days. */
   readonly targets: readonly {
     readonly value_ms?: number | null;
@@ -644,7 +644,10 @@ export interface AutoscalePolicy {
     readonly high: number | null;
   }[];
   /** Members of a scenario by dotted paths. */
-  readonly settings: Readonly<Record<string, string | number | readonly (readonly number[])[]>>;
+  readonly settings: {
+    readonly 'cluster.pools.0.replicas': number;
+    readonly 'cluster.scaling': Readonly<Record<string, string | number | readonly (readonly number[])[]>>;
+  };
   /** Replicas that start, are up or drain, from a time of the first day on; fixed ones have no times. */
   readonly at_s: readonly number[];
   readonly replicas: readonly number[];

@@ -106,7 +106,7 @@ std::string PolicyTable(View answer, const Style& style) {
   const std::vector<View> policies = answer["policies"].Elements();
   const double days = answer["days"].NumberOr(0), chosen = answer["chosen"].NumberOr(-1);
   Table table("lrrrrll");
-  table.Row({"", "days", "GPU-hours", "of limit", "5 min", "", "policy"});
+  table.Row({"", "days", "GPU-h", "of limit", "5 min", "", "policy"});
   std::int64_t others = 0;
   for (std::size_t i = 0; i < policies.size(); ++i) {
     const View policy = policies[i];
@@ -124,17 +124,25 @@ std::string PolicyTable(View answer, const Style& style) {
                Cell(policy["name"].Words(), best ? Tone::kStrong : Tone::kPlain)});
   }
   std::string out = table.empty() ? "" : "\n" + table.Text(style);
-  out += "\n" +
-         NamedLine(style, "days", "on which every target was kept; 5 min: windows in which it was");
+  out += "\n" + NamedLine(style, "days", "on which every target was kept");
+  out += NamedLine(style, "5 min", "of such windows, those in which every target was kept");
+  if (const double start = answer["cold_start_s"].NumberOr(0); start > 0) {
+    out += NamedLine(style, "cold start", ShortNumber(start) + " s of a replica");
+  }
   if (others > 0) {
     out += NamedLine(style, "others",
                      fmt::format("{} more, run for one day alone; -o json has all", others));
   }
   if (chosen >= 0) {
-    std::string words;
     const View settings = policies[static_cast<std::size_t>(chosen)]["settings"];
+    std::string words;
     for (const std::string& path : settings.Keys()) {
-      words += (words.empty() ? "" : " ") + ("--set " + path + "=" + settings[path].Plain());
+      // With blanks it may go on on another line, as JSON may.
+      std::string value;
+      for (const char c : settings[path].Plain()) value += c == ',' ? ", " : std::string(1, c);
+      words += (words.empty() ? "" : " ") + (settings[path].IsObject()
+                                                 ? fmt::format("--set '{}={}'", path, value)
+                                                 : fmt::format("--set {}={}", path, value));
     }
     out += NamedLine(style, "settings", words);
   }

@@ -329,6 +329,8 @@ TEST(Export, Autoscalers_ComeBack) {
             "up_pods": 2, "min_replicas": 1, "max_replicas": 6})",
         R"({"policy": "hpa", "metric": "kv_usage", "target": 0.7, "down_pods": 1,
             "down_percent": 0, "down_period_s": 60})",
+        R"({"policy": "hpa", "metric": "waiting", "target": 3, "down_pods": 0,
+            "down_percent": 0})",
         R"({"policy": "keda", "metric": "waiting", "target": 2, "min_replicas": 0,
             "cooldown_s": 600, "polling_s": 10})"}) {
     for (const char* engine : {"vllm", "sglang"}) {

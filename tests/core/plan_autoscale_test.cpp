@@ -180,7 +180,7 @@ TEST(PlanAutoscale, Slices_ChangeNothing) {
     out.BeginObject();
     WriteAutoscale(plan.scenario(), plan.Answer(), out);
     out.EndObject();
-    return out.Take() + AutoscaleSentence(plan.Answer());
+    return out.Take() + AutoscaleSentence(plan.scenario(), plan.Answer());
   };
   EXPECT_EQ(text(Usual()), text(Planned(Rising(), {.days = 4}, 5'000)));
 }
@@ -222,7 +222,7 @@ TEST(PlanAutoscale, OwnScaler_IsRunToTheEnd) {
                       R"("engine_s":10,"weights_gb_s":4,"max_replicas":3})"}))
           .Answer();
   const auto own = std::find_if(answer.rows.begin(), answer.rows.end(), [](const AutoscaleRow& r) {
-    return r.policy.name == "the scenario's own";
+    return r.policy.name == "own scaler";
   });
   ASSERT_NE(own, answer.rows.end());
   EXPECT_EQ(own->days.size(), 5u);
@@ -234,7 +234,7 @@ TEST(PlanAutoscale, WhatNothingKeeps_IsSaid) {
   const AutoscalePlan plan =
       Planned(Rising({R"(slo=[{"metric":"tpot","percentile":50,"limit_ms":0.01}])"}));
   EXPECT_EQ(plan.Answer().outcome, PlanOutcome::kNone);
-  EXPECT_EQ(AutoscaleSentence(plan.Answer()),
+  EXPECT_EQ(AutoscaleSentence(plan.scenario(), plan.Answer()),
             "No number of replicas keeps the targets over this load, so no scaler was tried.");
 }
 
@@ -245,7 +245,44 @@ TEST(PlanAutoscale, OneReplicaThroughout_LeavesNothingToScale) {
   const AutoscaleAnswer answer = plan.Answer();
   EXPECT_EQ(answer.outcome, PlanOutcome::kNone);
   EXPECT_EQ(answer.rows[*answer.fixed].policy.replicas, 1);
-  EXPECT_NE(AutoscaleSentence(answer).find("there is nothing to scale"), std::string::npos);
+  EXPECT_NE(AutoscaleSentence(plan.scenario(), answer).find("there is nothing to scale"),
+            std::string::npos);
+}
+
+// Requests that have no answer are beyond a limit, whatever the others took.
+TEST(PlanAutoscale, LostRequests_MissATarget) {
+  const std::vector<std::string> lossy = {
+      R"(workload.classes=[{"name":"a","timeout_s":2}])",
+      R"(slo=[{"metric":"tpot","percentile":95,"limit_ms":60}])"};
+  const AutoscalePlan plan = Planned(Rising(lossy), {.days = 4});
+  const AutoscaleAnswer answer = plan.Answer();
+  bool missed = false;
+  for (const AutoscaleRow& row : answer.rows) {
+    const VerdictState state = StateOf(row, answer, plan.scenario());
+    if (row.DaysMet() == 0) {
+      EXPECT_EQ(state, VerdictState::kMisses) << row.policy.name;
+      missed = true;
+    }
+    if (state == VerdictState::kMeets) {
+      EXPECT_GT(row.DaysMet(), 0) << row.policy.name;
+    }
+  }
+  EXPECT_TRUE(missed);
+}
+
+// Limits that somebody has set are those of all that is tried.
+TEST(PlanAutoscale, OwnLimits_AreKept) {
+  const AutoscaleAnswer answer =
+      Planned(Rising({R"(cluster.scaling={"policy":"hpa","metric":"outstanding","target":2,)"
+                      R"("engine_s":10,"weights_gb_s":4,"min_replicas":2,"max_replicas":5})",
+                      "cluster.pools.0.replicas=2"}),
+              {.days = 4})
+          .Answer();
+  for (const AutoscaleRow& row : answer.rows) {
+    if (row.policy.kind != AutoscaleKind::kScaler) continue;
+    EXPECT_GE(row.policy.scaling.min_replicas, 2) << row.policy.name;
+    EXPECT_EQ(row.policy.scaling.max_replicas, 5) << row.policy.name;
+  }
 }
 
 std::string Refused(const std::string& document, AutoscaleOptions options = {}) {
@@ -262,7 +299,7 @@ TEST(PlanAutoscale, WhatCannotBeAsked_IsSaidAtOnce) {
   EXPECT_TRUE(has(Refused(Rising({flat})), "/workload/arrivals/profile: found \"flat\""));
   EXPECT_TRUE(has(Refused(Rising({"slo=[]"})), "/slo: found no target"));
   EXPECT_TRUE(has(Refused(Rising(), {.days = 3}), "days: found 3, allowed 4 to 30"));
-  EXPECT_TRUE(has(Refused(Rising(), {.windows = 1.5}), "windows: found a share of 1.5"));
+  EXPECT_TRUE(has(Refused(Rising(), {.windows = 1.5}), "windows: found 150 %"));
   EXPECT_TRUE(has(Refused(Rising(), {.hours = {1, 0}}), "hours: found 0 times the load"));
   EXPECT_TRUE(has(Refused(Rising(), {.hours = std::vector<double>(169, 1)}), "hours: found 169"));
   EXPECT_TRUE(
@@ -273,7 +310,17 @@ TEST(PlanAutoscale, WhatCannotBeAsked_IsSaidAtOnce) {
   EXPECT_TRUE(has(Refused(Rising({"workload.arrivals.max_concurrency=4"})), "max_concurrency"));
   EXPECT_TRUE(has(Refused(Rising({R"(cluster.scaling={"policy":"none"})",
                                   R"(cluster.pools=[{"replicas":1},{"replicas":1}])"})),
-                  "/cluster/scaling/policy"));
+                  "/cluster/pools: found 2 pools"));
+  EXPECT_TRUE(has(Refused(Rising({"measure.horizon_s=600"}), {.hours = {1, 2}}),
+                  "/measure/horizon_s: found 600 s"));
+  EXPECT_TRUE(has(Refused(Rising({"measure.warmup_s=7200"}), {.hours = {1, 2}}),
+                  "/measure/warmup_s: found 7200 s"));
+  EXPECT_TRUE(has(Refused(Rising({R"(cluster.scaling={"policy":"none"})",
+                                  R"(cluster.failures={"mtbf_s":400})"})),
+                  "/cluster/failures: found some"));
+  EXPECT_TRUE(has(Refused(Rising({R"(slo=[{"metric":"itl","percentile":99,"limit_ms":30}])"}),
+                          {.windows = 0.9}),
+                  "windows: found some beside a target of ITL"));
 }
 
 // The settings of the answer, put into the document, are the policy that was run.
@@ -286,6 +333,8 @@ TEST(PlanAutoscale, Settings_MakeTheScenario) {
   std::vector<std::string> overrides;
   for (const auto& [path, value] : chosen["settings"].items())
     overrides.push_back(path + "=" + value.dump());
+  // A scaler of the scenario's own, with parameters that would stay, is replaced.
+  overrides.insert(overrides.begin(), R"(cluster.scaling={"policy":"wva","kv_threshold":0.6})");
   const Scenario scenario = Parsed(Rising(overrides));
   Simulation run = Good(Simulation::Create(scenario));
   while (!run.Advance(INT64_MAX)) {

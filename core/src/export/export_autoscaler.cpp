@@ -1,4 +1,5 @@
 // The scenario's scaler as the object that Kubernetes or KEDA reads.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
@@ -10,31 +11,21 @@ namespace {
 
 using ScalerJson = nlohmann::json;
 
-// What servers call a metric, by ScalingMetric: by their sums where there are several.
-struct MetricNames {
-  std::vector<const char*> waiting, running, kv;
-};
-const MetricNames& NamesOfServer(bool sglang) {
-  static const MetricNames kVllm = {
-      {"vllm:num_requests_waiting"}, {"vllm:num_requests_running"}, {"vllm:kv_cache_usage_perc"}};
-  static const MetricNames kSglang = {
-      {"sglang:num_queue_reqs"}, {"sglang:num_running_reqs"}, {"sglang:token_usage"}};
-  return sglang ? kSglang : kVllm;
-}
-
+// What servers call it; two for their sum.
 std::vector<std::string> MetricsOf(ScalingMetric metric, bool sglang) {
-  const MetricNames& names = NamesOfServer(sglang);
+  const char* waiting = sglang ? "sglang:num_queue_reqs" : "vllm:num_requests_waiting";
+  const char* running = sglang ? "sglang:num_running_reqs" : "vllm:num_requests_running";
   switch (metric) {
     case ScalingMetric::kWaiting:
-      return {names.waiting[0]};
+      return {waiting};
     case ScalingMetric::kRunning:
-      return {names.running[0]};
+      return {running};
     case ScalingMetric::kKvUsage:
-      return {names.kv[0]};
+      return {sglang ? "sglang:token_usage" : "vllm:kv_cache_usage_perc"};
     case ScalingMetric::kOutstanding:
       break;
   }
-  return {names.waiting[0], names.running[0]};
+  return {waiting, running};
 }
 
 // A parameter of the chosen scaler: a document that was read has all of them.
@@ -43,21 +34,26 @@ double ParamOf(const ScalingSpec& scaling, std::string_view name) {
   return found == scaling.params.end() ? 0 : found->second;
 }
 
+// Kubernetes takes whole seconds.
+ScalerJson WholeSeconds(double seconds) { return NumberJson(std::nearbyint(seconds)); }
+
 ScalerJson Behavior(const ScalingSpec& scaling) {
   ScalerJson behavior;
   for (const auto& [key, way] : {std::pair("scaleUp", "up"), std::pair("scaleDown", "down")}) {
     const auto param = [&, side = std::string(way)](const char* name) {
       return ParamOf(scaling, side + "_" + name);
     };
-    ScalerJson rules = {{"stabilizationWindowSeconds", NumberJson(param("window_s"))},
+    ScalerJson rules = {{"stabilizationWindowSeconds", WholeSeconds(param("window_s"))},
                         {"selectPolicy", "Max"}};
     for (const auto& [type, name] : {std::pair("Pods", "pods"), std::pair("Percent", "percent")}) {
       if (param(name) > 0) {
         rules["policies"].push_back({{"type", type},
                                      {"value", NumberJson(param(name))},
-                                     {"periodSeconds", NumberJson(param("period_s"))}});
+                                     {"periodSeconds", WholeSeconds(param("period_s"))}});
       }
     }
+    // Without policies the defaults would count.
+    if (!rules.contains("policies")) rules["selectPolicy"] = "Disabled";
     behavior[key] = std::move(rules);
   }
   return behavior;
@@ -105,8 +101,8 @@ ScalerJson ScaledObject(const ScalingSpec& scaling, bool sglang) {
            {{"scaleTargetRef", kDeployment},
             {"minReplicaCount", scaling.min_replicas},
             {"maxReplicaCount", scaling.max_replicas},
-            {"pollingInterval", NumberJson(ParamOf(scaling, "polling_s"))},
-            {"cooldownPeriod", NumberJson(ParamOf(scaling, "cooldown_s"))},
+            {"pollingInterval", WholeSeconds(ParamOf(scaling, "polling_s"))},
+            {"cooldownPeriod", WholeSeconds(ParamOf(scaling, "cooldown_s"))},
             {"triggers", ScalerJson::array({trigger})},
             {"advanced", {{"horizontalPodAutoscalerConfig", {{"behavior", Behavior(scaling)}}}}}}}};
 }
@@ -124,6 +120,16 @@ std::string WriteAutoscaler(ExportJob& job) {
     return "# No autoscaler that Kubernetes or KEDA reads.\n";
   }
   const bool sglang = job.Scheduler(0).policy == "sglang";
+  for (const auto& [name, value] : scaling.params) {
+    const bool seconds = name.size() > 2 && name.compare(name.size() - 2, 2, "_s") == 0;
+    if (seconds && value != std::nearbyint(value)) {
+      job.LeaveOut(Format("cluster.scaling.{} = {}", name, NumberText(value)),
+                   "Kubernetes takes whole seconds: it is rounded");
+    }
+  }
+  if (const std::string& policy = job.Scheduler(0).policy; policy != "vllm" && !sglang) {
+    job.LeaveOut("the metric of " + policy, "is not known: written is vLLM's");
+  }
   if (hpa) {
     job.LeaveOut("the metric", "an adapter for Prometheus has to serve it under that name");
   } else {

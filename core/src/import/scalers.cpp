@@ -74,6 +74,12 @@ void TakeBehavior(const ScalerJson& behavior, Draft& draft) {
     const ScalerJson* rules = ObjectIn(behavior, key);
     if (rules == nullptr) continue;
     TakeNumber(*rules, "stabilizationWindowSeconds", Format("{}_window_s", way).c_str(), draft);
+    if (TextIn(*rules, "selectPolicy") == "Disabled") {
+      for (const char* limit : {"pods", "percent"}) {
+        draft.Take(Format("cluster.scaling.{}_{}", way, limit), 0, "selectPolicy Disabled");
+      }
+      continue;
+    }
     const ScalerJson& policies = ListIn(*rules, "policies");
     if (policies.empty()) continue;
     // With policies of its own those that are the default's are gone.

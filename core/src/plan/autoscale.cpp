@@ -55,7 +55,8 @@ AutoscaleRow::Figure FigureOf(const std::vector<double>& values) {
   double sum = 0, squares = 0;
   for (const double v : values) sum += v;
   const double mean = sum / n;
-  if (static_cast<std::int64_t>(values.size()) < kLeastForInterval) return {mean, mean, mean};
+  if (static_cast<std::int64_t>(values.size()) < kLeastForInterval)
+    return {mean, mean, mean, false};
   for (const double v : values) squares += (v - mean) * (v - mean);
   const double half = StudentT(n - 1, 0.975) * std::sqrt(squares / (n - 1) / n);
   return {mean, std::max(0.0, mean - half), mean + half};
@@ -72,7 +73,7 @@ double WindowsKept(const Scenario& scenario, const Observations& run) {
     bool good = true;
     for (std::size_t k = 0; k < scenario.slo.size(); ++k) {
       const SloSpec& slo = scenario.slo[k];
-      if (run.latency_ms[k].empty()) continue;  // of waits between tokens
+      if (slo.metric == SloMetric::kItl) continue;  // no request has one of its own
       double of = 0, beyond = 0;
       for (std::size_t i = begin; i < end; ++i) {
         if (run.unserved[k][i] == Observations::kForeign) continue;
@@ -98,7 +99,7 @@ Issues IssuesOf(const AutoscaleOptions& options) {
   }
   if (!(options.windows >= 0 && options.windows <= 1)) {
     issues.push_back(
-        {"", Format("windows: found a share of {}, allowed 0 to 1", NumberText(options.windows))});
+        {"", Format("windows: found {} %, allowed 0 to 100", NumberText(100 * options.windows))});
   }
   CheckHours(options.hours, issues);
   return issues;
@@ -241,18 +242,18 @@ struct AutoscalePlan::State {
   // From the cheapest on, each to the end; who does not keep the targets for certain gives way to
   // the next safer of its family.
   bool RunCheapest(std::vector<Candidate> candidates, std::size_t enough) {
-    std::vector<double> kept;
+    std::size_t kept = 0;
     while (!candidates.empty()) {
       const auto next = std::min_element(
           candidates.begin(), candidates.end(),
           [](const Candidate& a, const Candidate& b) { return a.gpu_hours < b.gpu_hours; });
-      if (kept.size() >= enough) return true;
+      if (kept >= enough) return true;
       const Candidate candidate = *next;
       candidates.erase(next);
       const AutoscaleRow* row = All((*candidate.family)[candidate.place]);
       if (row == nullptr) return false;
       if (Keeps(*row)) {
-        kept.push_back(row->GpuHours().value);
+        ++kept;
         continue;
       }
       if (candidate.place + 1 == candidate.family->size()) continue;
@@ -296,9 +297,11 @@ struct AutoscalePlan::State {
   bool Finish(const AutoscaleRow* fixed) {
     const AutoscaleRow *schedule = nullptr, *chosen = nullptr;
     for (const auto& [name, row] : rows) {
-      if (row.days.empty() || !Keeps(row)) continue;
+      // Who takes no less than fixed replicas is no answer.
+      const bool is_fixed = row.policy.kind == AutoscaleKind::kFixed;
+      if (row.days.empty() || is_fixed || !Keeps(row)) continue;
+      if (row.GpuHours().high >= fixed->GpuHours().value) continue;
       const AutoscaleRow*& best = row.policy.kind == AutoscaleKind::kScaler ? chosen : schedule;
-      if (row.policy.kind == AutoscaleKind::kFixed) continue;
       if (best == nullptr || row.GpuHours().value < best->GpuHours().value) best = &row;
     }
     result.outcome = chosen != nullptr ? PlanOutcome::kFound : PlanOutcome::kNone;
@@ -366,7 +369,9 @@ struct AutoscalePlan::State {
     AutoscaleDay day;
     day.met = true;
     for (const SloResult& slo : report.slo) {
-      day.values.push_back(slo.slo.metric == SloMetric::kAttainment ? slo.share : slo.value_ms);
+      const bool share = slo.slo.metric == SloMetric::kAttainment;
+      const bool answered = share || slo.unserved_share <= 1 - slo.slo.percentile / 100;
+      day.values.push_back(share ? slo.share : answered ? slo.value_ms : std::nullopt);
       day.met = day.met && slo.met;
     }
     const bool is_fixed = asked->policy.kind == AutoscaleKind::kFixed;
@@ -451,6 +456,23 @@ Result<AutoscalePlan> AutoscalePlan::Create(Scenario scenario, Trace trace,
   if (scenario.slo.empty()) {
     issues.push_back({"/slo", "found no target, allowed one at least: a plan keeps targets"});
   }
+  const bool of_requests =
+      std::all_of(scenario.slo.begin(), scenario.slo.end(),
+                  [](const SloSpec& slo) { return slo.metric != SloMetric::kItl; });
+  if (options.windows > 0 && !of_requests) {
+    issues.push_back({"",
+                      "windows: found some beside a target of ITL, allowed none: no request "
+                      "has an ITL of its own"});
+  }
+  if (scenario.cluster.pools.size() > 1) {
+    issues.push_back({"/cluster/pools", Format("found {} pools, allowed 1: a scaler has one",
+                                               scenario.cluster.pools.size())});
+  }
+  if (scenario.cluster.failures.On()) {
+    issues.push_back({"/cluster/failures",
+                      "found some, allowed none: a scaler does not replace "
+                      "what fails"});
+  }
   CheckIsNotCapped(scenario, issues);
   const ArrivalSpec& arrivals = scenario.workload.arrivals;
   const bool trace_alone = ReplaysTrace(scenario);
@@ -465,6 +487,18 @@ Result<AutoscalePlan> AutoscalePlan::Create(Scenario scenario, Trace trace,
     issues.push_back({"/workload/arrivals/profile",
                       "found \"flat\", allowed one that changes, or the load of each hour (hours): "
                       "a load that stays the same needs no scaler"});
+  }
+  if (!options.hours.empty()) {
+    const double span_s = kHourS * static_cast<double>(options.hours.size());
+    if (scenario.measure.horizon_s) {
+      issues.push_back({"/measure/horizon_s", Format("found {} s, allowed none beside hours, whose "
+                                                     "end is the horizon",
+                                                     NumberText(*scenario.measure.horizon_s))});
+    }
+    if (scenario.measure.warmup_s >= span_s) {
+      issues.push_back({"/measure/warmup_s", Format("found {} s, allowed less than the hours last",
+                                                    NumberText(scenario.measure.warmup_s))});
+    }
   }
   if (!issues.empty()) return issues;
   if (!options.hours.empty()) {

@@ -49,6 +49,7 @@ struct AutoscaleRow {
   // days without one.
   struct Figure {
     double value = 0, low = 0, high = 0;
+    bool sure = true;  // there is an interval
   };
   Figure GpuHours() const;
   // nullopt: no value on some day.
@@ -59,9 +60,10 @@ struct AutoscaleRow {
 };
 
 struct AutoscaleAnswer {
-  PlanOutcome outcome = PlanOutcome::kUnknown;  // kNone: no scaler keeps the targets for certain
-  std::int64_t days = 0;                        // of a row that was run to the end
-  double windows = 0;                           // of the options
+  // kNone: no scaler keeps the targets for certain for clearly less than fixed replicas take.
+  PlanOutcome outcome = PlanOutcome::kUnknown;
+  std::int64_t days = 0;  // of a row that was run to the end
+  double windows = 0;     // of the options
   double span_s = 0, cold_start_s = 0;
   std::vector<AutoscaleRow> rows;  // all that were run, by kind and GPU-hours
   // Places in rows.
@@ -99,6 +101,6 @@ class AutoscalePlan {
 
 // Members of an open object.
 void WriteAutoscale(const Scenario& scenario, const AutoscaleAnswer& answer, JsonWriter& out);
-std::string AutoscaleSentence(const AutoscaleAnswer& answer);
+std::string AutoscaleSentence(const Scenario& scenario, const AutoscaleAnswer& answer);
 
 }  // namespace servecast

@@ -27,19 +27,20 @@ constexpr double kNearZero = 0.1;
 double Rounded(double value) {
   double unit = 1, parts = 1;
   while (value >= 100 * unit) unit *= 10;
-  while (value < 10 / parts && parts < 1000) parts *= 10;
+  while (value < 10 / parts && parts < 1e5) parts *= 10;
   const double rounded = std::nearbyint(value / unit * parts) / parts * unit;
-  return std::max(1e-3, rounded);
+  return std::max(1e-3, rounded);  // no scaler takes less
 }
 
 class Maker {
  public:
-  Maker(const ScalingSpec& own, const AutoscaleLoad& load) : load_(load), like_(own) {
+  Maker(const ScalingSpec& own, const AutoscaleLoad& load)
+      : load_(load), own_(own.On()), like_(own) {
     like_.params.clear();
     like_.schedule.clear();
+    if (own.On()) return;  // limits that somebody has set are kept
     like_.min_replicas = 1;
-    like_.max_replicas =
-        std::min(kMostReplicas, std::max(own.On() ? own.max_replicas : 0, 2 * load.fixed));
+    like_.max_replicas = std::min(kMostReplicas, 2 * load.fixed);
   }
 
   // `targets`: from the boldest on.
@@ -53,19 +54,24 @@ class Maker {
       ScalingSpec s = like_;
       s.policy = policy;
       s.metric = metric;
-      s.min_replicas = least;
+      s.min_replicas = std::clamp(least, LeastOf(policy), s.max_replicas);
       s.params["target"] = target;
       s.params["down_window_s"] = window_s;
-      family.push_back(
-          Named(Format("{} on {}, {} each, down {} s{}", policy == "hpa" ? "HPA" : "KEDA",
-                       kMetrics[static_cast<std::size_t>(metric)], ShortNumber(target),
-                       NumberText(window_s),
-                       least > 1    ? Format(", at least {}", least)
-                       : least == 0 ? std::string(", to zero")
-                                    : std::string()),
-                std::move(s)));
+      family.push_back(Named(Format("{} {} {}, down {} s{}", policy == "hpa" ? "HPA" : "KEDA",
+                                    kMetrics[static_cast<std::size_t>(metric)], ShortNumber(target),
+                                    NumberText(window_s),
+                                    s.min_replicas == 1   ? std::string()
+                                    : s.min_replicas == 0 ? std::string(", to 0")
+                                                          : Format(", min {}", s.min_replicas)),
+                             std::move(s)));
     }
     return family;
+  }
+
+  // KEDA goes to zero where nobody has said otherwise.
+  std::int64_t LeastOf(std::string_view policy) const {
+    return policy == "keda" ? std::min<std::int64_t>(like_.min_replicas, own_ ? 1024 : 0)
+                            : like_.min_replicas;
   }
 
   AutoscaleFamily Wva() const {
@@ -74,8 +80,7 @@ class Maker {
       ScalingSpec s = like_;
       s.policy = "wva";
       s.params["kv_threshold"] = threshold;
-      family.push_back(
-          Named(Format("WVA, saturated from {} of KV", Percent(threshold)), std::move(s)));
+      family.push_back(Named(Format("WVA saturated from {}", Percent(threshold)), std::move(s)));
     }
     return family;
   }
@@ -87,7 +92,7 @@ class Maker {
   }
 
  private:
-  // It begins as the day before has ended.
+  // It begins with what the load needs then.
   AutoscalePolicy Named(std::string name, ScalingSpec scaling) const {
     const std::int64_t first =
         std::clamp(load_.ReplicasFor(load_.per_s.front()),
@@ -96,6 +101,7 @@ class Maker {
   }
 
   const AutoscaleLoad& load_;
+  bool own_;  // somebody has set limits
   ScalingSpec like_;
 };
 
@@ -179,7 +185,7 @@ std::vector<AutoscaleFamily> Scalers(const ScalingSpec& own, std::int64_t own_re
                                      const AutoscaleLoad& load) {
   std::vector<AutoscaleFamily> families;
   if (own.On()) {
-    families.push_back({{AutoscaleKind::kScaler, "the scenario's own", own_replicas, own}});
+    families.push_back({{AutoscaleKind::kScaler, "own scaler", own_replicas, own}});
   }
   const Maker make(own, load);
   const double peak = load.Peak(), fixed = static_cast<double>(load.fixed);

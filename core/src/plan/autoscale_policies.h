@@ -14,7 +14,7 @@ enum class AutoscaleKind { kFixed, kSchedule, kScaler };
 
 struct AutoscalePolicy {
   AutoscaleKind kind = AutoscaleKind::kScaler;
-  std::string name;           // of its own: "HPA on outstanding, 40 each, down 300 s"
+  std::string name;           // of its own: "HPA outstanding 40, down 300 s"
   std::int64_t replicas = 1;  // that are there at 0; kFixed: throughout
   ScalingSpec scaling;
 };
@@ -47,9 +47,10 @@ struct AutoscaleLoad {
 // with less headroom first.
 AutoscaleFamily Schedules(const ScalingSpec& like, const AutoscaleLoad& load, double cold_start_s);
 
-// HPA on requests that wait or run, on those that wait, and on the use of KV blocks; WVA; KEDA from
-// zero, where the load comes near it. Targets are shares of what a replica has at the peak. `own`:
-// the scenario's scaler, first; the cold start and what is scraped are its.
+// HPA on requests that wait or run, with several windows and floors, and on the use of KV blocks:
+// targets are shares of what a replica has at the peak. HPA on those that wait, by a few targets;
+// WVA by a few thresholds; KEDA from zero, where the load comes near it. `own`: the scenario's
+// scaler, first; its limits, cold start and scrapes are those of all.
 std::vector<AutoscaleFamily> Scalers(const ScalingSpec& own, std::int64_t own_replicas,
                                      const AutoscaleLoad& load);
 

@@ -5,6 +5,7 @@
 #include "metrics/words.h"
 #include "plan/answers.h"
 #include "plan/autoscale.h"
+#include "serving/scaling/scaler.h"
 
 namespace servecast {
 namespace {
@@ -15,30 +16,38 @@ constexpr std::string_view kMetrics[] = {"waiting", "running", "outstanding", "k
 void WriteFigure(std::string_view key, const AutoscaleRow::Figure& figure, JsonWriter& out) {
   out.Key(key), out.BeginObject();
   out.Key("value"), out.Number(figure.value);
-  out.Key("low"), out.Number(figure.low);
-  out.Key("high"), out.Number(figure.high);
+  out.Key("low"), figure.sure ? out.Number(figure.low) : out.Null();
+  out.Key("high"), figure.sure ? out.Number(figure.high) : out.Null();
   out.EndObject();
 }
 
-// What makes a scenario's scaler this one, by dotted paths.
-void WriteSettings(const AutoscalePolicy& policy, JsonWriter& out) {
-  const ScalingSpec& s = policy.scaling;
-  const auto key = [&out](std::string_view name) {
-    out.Key("cluster.scaling." + std::string(name));
-  };
-  out.Key("settings"), out.BeginObject();
-  out.Key("cluster.pools.0.replicas"), out.Integer(policy.replicas);
-  key("policy"), out.Text(s.policy);
+// The member cluster.scaling of a scenario under the policy: what is not the default.
+void WriteScaling(const ScalingSpec& s, JsonWriter& out) {
+  out.BeginObject();
+  out.Key("policy"), out.Text(s.policy);
   if (s.On()) {
-    key("min_replicas"), out.Integer(s.min_replicas);
-    key("max_replicas"), out.Integer(s.max_replicas);
+    const ScalingSpec usual;
+    const auto number = [&](std::string_view key, double ScalingSpec::*member) {
+      if (s.*member != usual.*member) out.Key(key), out.Number(s.*member);
+    };
+    if (s.policy == "hpa" || s.policy == "keda") {
+      out.Key("metric"), out.Text(kMetrics[static_cast<std::size_t>(s.metric)]);
+    }
+    for (const ParamSpec& spec : FindScaler(s.policy).params) {
+      const double value = ParamValues({&spec, 1}, s.params)[0];
+      if (value != spec.fallback) out.Key(spec.name), out.Number(value);
+    }
+    out.Key("min_replicas"), out.Integer(s.min_replicas);
+    out.Key("max_replicas"), out.Integer(s.max_replicas);
+    number("scrape_period_s", &ScalingSpec::scrape_period_s);
+    number("scrape_delay_s", &ScalingSpec::scrape_delay_s);
+    number("node_s", &ScalingSpec::node_s);
+    number("image_s", &ScalingSpec::image_s);
+    number("engine_s", &ScalingSpec::engine_s);
+    number("weights_gb_s", &ScalingSpec::weights_gb_s);
   }
-  if (s.policy == "hpa" || s.policy == "keda") {
-    key("metric"), out.Text(kMetrics[static_cast<std::size_t>(s.metric)]);
-  }
-  for (const auto& [name, value] : s.params) key(name), out.Number(value);
   if (s.policy == "schedule") {
-    key("schedule"), out.BeginArray();
+    out.Key("schedule"), out.BeginArray();
     for (const std::vector<double>& row : s.schedule) {
       out.BeginArray();
       for (const double value : row) out.Number(value);
@@ -49,6 +58,14 @@ void WriteSettings(const AutoscalePolicy& policy, JsonWriter& out) {
   out.EndObject();
 }
 
+// Members that make the scenario the one under the policy, by dotted paths.
+void WriteSettings(const AutoscalePolicy& policy, JsonWriter& out) {
+  out.Key("settings"), out.BeginObject();
+  out.Key("cluster.pools.0.replicas"), out.Integer(policy.replicas);
+  out.Key("cluster.scaling"), WriteScaling(policy.scaling, out);
+  out.EndObject();
+}
+
 void WriteTargetsOf(const AutoscaleRow& row, const Scenario& scenario, JsonWriter& out) {
   out.Key("targets"), out.BeginArray();
   for (std::size_t k = 0; k < scenario.slo.size(); ++k) {
@@ -56,8 +73,8 @@ void WriteTargetsOf(const AutoscaleRow& row, const Scenario& scenario, JsonWrite
     const std::optional<AutoscaleRow::Figure> figure = row.Value(k);
     out.BeginObject();
     out.Key(share ? "share" : "value_ms"), figure ? out.Number(figure->value) : out.Null();
-    out.Key("low"), figure ? out.Number(figure->low) : out.Null();
-    out.Key("high"), figure ? out.Number(figure->high) : out.Null();
+    out.Key("low"), figure && figure->sure ? out.Number(figure->low) : out.Null();
+    out.Key("high"), figure && figure->sure ? out.Number(figure->high) : out.Null();
     out.EndObject();
   }
   out.EndArray();
@@ -76,7 +93,10 @@ void WriteRow(const AutoscaleRow& row, const AutoscaleAnswer& answer, const Scen
   out.Key("cost");
   answer.price_per_gpu_hour ? out.Number(hours.value * *answer.price_per_gpu_hour) : out.Null();
   out.Key("peak_replicas"), out.Integer(row.PeakUp());
-  out.Key("windows_kept"), out.Number(row.WindowsKept().value);
+  const bool of_requests =
+      std::any_of(scenario.slo.begin(), scenario.slo.end(),
+                  [](const SloSpec& slo) { return slo.metric != SloMetric::kItl; });
+  out.Key("windows_kept"), of_requests ? out.Number(row.WindowsKept().value) : out.Null();
   WriteTargetsOf(row, scenario, out);
   WriteSettings(row.policy, out);
   out.Key("at_s"), out.BeginArray();
@@ -101,17 +121,6 @@ std::string HoursText(double hours) { return Format("{} GPU-hours", ThreeDigits(
 std::string SpanText(double seconds) {
   return seconds >= 2 * 3600 ? Format("{} hours", ShortNumber(seconds / 3600))
                              : Format("{} minutes", ShortNumber(seconds / 60));
-}
-
-// "35 % less than 6 replicas throughout (48.0)".
-std::string Beside(const AutoscaleRow& row, double value) {
-  const double other = row.GpuHours().value;
-  const bool less = value <= other;
-  const std::string what = row.policy.kind == AutoscaleKind::kFixed
-                               ? row.policy.name
-                               : std::string("replicas by a schedule that knows the load");
-  return Format("{} {} than {} ({})", Percent(less ? 1 - value / other : value / other - 1),
-                less ? "less" : "more", what, ThreeDigits(other));
 }
 
 }  // namespace
@@ -142,36 +151,71 @@ void WriteAutoscale(const Scenario& scenario, const AutoscaleAnswer& answer, Jso
   out.Key("requests"), out.Integer(answer.requests);
 }
 
-std::string AutoscaleSentence(const AutoscaleAnswer& answer) {
+namespace {
+
+std::string Capital(std::string text) {
+  if (text[0] >= 'a' && text[0] <= 'z') text[0] = static_cast<char>(text[0] - 'a' + 'A');
+  return text;
+}
+
+// "8.28 GPU-hours (8.21 to 8.36)".
+std::string Takes(const AutoscaleRow::Figure& hours) {
+  if (!hours.sure) return HoursText(hours.value);
+  return Format("{} ({} to {})", HoursText(hours.value), ThreeDigits(hours.low),
+                ThreeDigits(hours.high));
+}
+
+// The cheapest of a kind that keeps the targets; null: none.
+const AutoscaleRow* Cheapest(AutoscaleKind kind, const AutoscaleAnswer& answer,
+                             const Scenario& scenario) {
+  const AutoscaleRow* found = nullptr;
+  for (const AutoscaleRow& row : answer.rows) {
+    if (row.policy.kind != kind) continue;
+    if (StateOf(row, answer, scenario) != VerdictState::kMeets) continue;
+    if (found == nullptr || row.GpuHours().value < found->GpuHours().value) found = &row;
+  }
+  return found;
+}
+
+}  // namespace
+
+std::string AutoscaleSentence(const Scenario& scenario, const AutoscaleAnswer& answer) {
   if (!answer.fixed) {
     return "No number of replicas keeps the targets over this load, so no scaler was tried.";
   }
   const AutoscaleRow& fixed = answer.rows[*answer.fixed];
-  const double at_least = fixed.GpuHours().value;
-  const std::string throughout =
-      Format("{} ({} in {})", fixed.policy.name, HoursText(at_least), SpanText(answer.span_s));
+  const double throughout_hours = fixed.GpuHours().value;
+  const std::string throughout = Format("{} ({} in {})", fixed.policy.name,
+                                        HoursText(throughout_hours), SpanText(answer.span_s));
+  std::string knows;
+  if (answer.schedule) {
+    knows = Format("; replicas by a schedule that knows the load take {}",
+                   Takes(answer.rows[*answer.schedule].GpuHours()));
+  }
+  const std::string once =
+      answer.days == 1 ? " Each is one run of the trace: how sure that is, nobody knows." : "";
   if (!answer.chosen) {
-    return fixed.policy.replicas == 1
-               ? throughout + " keeps the targets: there is nothing to scale."
-               : "No scaler that was tried keeps the targets as well as " + throughout + ".";
+    const AutoscaleRow* cheapest = Cheapest(AutoscaleKind::kScaler, answer, scenario);
+    if (cheapest == nullptr && fixed.policy.replicas == 1) {
+      return throughout + " keeps the targets: there is nothing to scale." + once;
+    }
+    return cheapest == nullptr
+               ? Format("No scaler that was tried keeps the targets as {} do{}.{}", throughout,
+                        knows, once)
+               : Format(
+                     "No scaler that keeps the targets takes clearly less than {}: the "
+                     "cheapest, {}, takes {}{}.{}",
+                     throughout, cheapest->policy.name, Takes(cheapest->GpuHours()), knows, once);
   }
   const AutoscaleRow& row = answer.rows[*answer.chosen];
   const AutoscaleRow::Figure hours = row.GpuHours();
-  const std::string takes = Format("{} ({} to {})", HoursText(hours.value), ThreeDigits(hours.low),
-                                   ThreeDigits(hours.high));
-  if (hours.high >= at_least) {
-    return Format("No scaler that keeps the targets takes clearly less than {}: {} takes {}.",
-                  throughout, row.policy.name, takes);
-  }
   const std::string cost = answer.price_per_gpu_hour
                                ? Format(", {}", Dollars(hours.value * *answer.price_per_gpu_hour))
                                : std::string();
-  std::string beside = Beside(fixed, hours.value);
-  if (answer.schedule && answer.rows[*answer.schedule].GpuHours().value < hours.value) {
-    beside += ", " + Beside(answer.rows[*answer.schedule], hours.value);
-  }
-  return Format("{} keeps the targets for {} in {}{}: {}.", row.policy.name, takes,
-                SpanText(answer.span_s), cost, beside);
+  return Format("{} keeps the targets for {} in {}{}: {} less than {} ({}){}.{}",
+                Capital(row.policy.name), Takes(hours), SpanText(answer.span_s), cost,
+                Percent(1 - hours.value / throughout_hours), fixed.policy.name,
+                ThreeDigits(throughout_hours), knows, once);
 }
 
 }  // namespace servecast

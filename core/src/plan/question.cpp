@@ -272,7 +272,9 @@ class Autoscale final : public Question::Answerer {
   void Write(JsonWriter& out) const override {
     WriteAutoscale(plan_.scenario(), plan_.Answer(), out);
   }
-  std::string Sentence() const override { return AutoscaleSentence(plan_.Answer()); }
+  std::string Sentence() const override {
+    return AutoscaleSentence(plan_.scenario(), plan_.Answer());
+  }
   const Issues& Problems() const override { return plan_.Problems(); }
 
  private:

@@ -281,7 +281,9 @@ export class Plans {
       const factor = least + ((1 - least) * (1 - Math.cos((2 * Math.PI * middle) / seconds))) / 2;
       rows.push([at, Number(factor.toPrecision(3))]);
     }
-    const mean = (rate * seconds * (1 + least)) / 2;
+    const { turns = 1 } =
+      (shown.outcome.report.scenario['workload'] as { sessions?: { turns?: number } }).sessions ?? {};
+    const mean = (rate * turns * seconds * (1 + least)) / 2;
     const settings: readonly (readonly [string, Json])[] = [
       ['/workload/arrivals/profile', 'piecewise'],
       ['/workload/arrivals/rate_factors', rows],

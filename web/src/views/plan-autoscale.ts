@@ -12,8 +12,8 @@ export function renderAutoscale({ answer: any, view, plans, plan }: AnswerContex
   const said = plan.kind === 'answered' ? sentence(plan.sentence) : 'Not known yet.';
   const name = answer.chosen === null ? '' : (answer.policies[answer.chosen]?.name ?? '');
   const figure =
-    name !== '' && said.startsWith(name)
-      ? html`<b>${name}</b> <span>${said.slice(name.length)}</span>`
+    name !== '' && said.toLowerCase().startsWith(name.toLowerCase())
+      ? html`<b>${sentence(name).replace(/\.$/, '')}</b> <span>${said.slice(name.length)}</span>`
       : html`<span>${said}</span>`;
   const ended = answer.policies.filter(({ days }) => days >= answer.days);
   const others = answer.policies.length - ended.length;
@@ -53,7 +53,7 @@ function renderTable(
 
 /** Of who comes and goes the same on every day there is no interval. */
 function hoursText({ value, low, high }: AutoscalePolicy['gpu_hours']): TemplateResult | string {
-  return low < high
+  return low !== null && high !== null && low < high
     ? html`${formatNumber(value)} <small>${formatInterval(low, high, value)}</small>`
     : formatNumber(value);
 }

@@ -304,7 +304,7 @@ const labels: Readonly<Record<InputName, string>> = {
   input_price: '$ per million tokens of prompts',
   output_price: '$ per million tokens of answers',
   night: 'Load of the quietest hour, %',
-  quiet: 'Load at the begin and the end, %',
+  quiet: 'Load at the beginning and the end, %',
   span_h: 'Hours until it is there again',
   pipeline: 'Pipeline parallel',
   experts: 'Expert parallel',
