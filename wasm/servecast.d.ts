@@ -622,6 +622,8 @@ export interface Autoscale {
   readonly requests: number;
 }
 
+export type AutoscaleSetting = number | Readonly<Record<string, string | number | readonly (readonly number[])[]>>;
+
 export interface AutoscalePolicy {
   readonly name: string;
   readonly kind: 'fixed' | 'schedule' | 'scaler';
@@ -644,10 +646,7 @@ export interface AutoscalePolicy {
     readonly high: number | null;
   }[];
   /** Members of a scenario by dotted paths. */
-  readonly settings: {
-    readonly 'cluster.pools.0.replicas': number;
-    readonly 'cluster.scaling': Readonly<Record<string, string | number | readonly (readonly number[])[]>>;
-  };
+  readonly settings: Readonly<Record<string, AutoscaleSetting>>;
   /** Replicas that start, are up or drain, from a time of the first day on; fixed ones have no times. */
   readonly at_s: readonly number[];
   readonly replicas: readonly number[];
