@@ -230,6 +230,23 @@ TEST(PlanAutoscale, OwnScaler_IsRunToTheEnd) {
   EXPECT_EQ(own->PeakUp(), 1);  // it never acts
 }
 
+// One replica and two are full, and miss by as much: that says nothing of eight.
+TEST(PlanAutoscale, FullReplicas_DoNotSayThatMoreWouldNotHelp) {
+  const std::vector<std::string> busy = {
+      "engine.max_num_seqs=64",
+      R"(workload.arrivals={"profile":"piecewise","rate_factors":[[0,60],[60,150],[120,60]]})",
+      "workload.requests=20000", "cluster.pools.0.replicas=1"};
+  for (const char* slo : {R"(slo=[{"metric":"tpot","percentile":99,"limit_ms":7.4}])",
+                          R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":60}])"}) {
+    std::vector<std::string> all = busy;
+    all.insert(all.end(), {slo, "measure.horizon_s=180"});
+    const AutoscaleAnswer answer = Planned(Rising(all), {.days = 4}).Answer();
+    ASSERT_TRUE(answer.fixed) << slo;
+    EXPECT_GT(answer.rows[*answer.fixed].policy.replicas, 1) << slo;
+    EXPECT_LT(answer.rows[*answer.fixed].policy.replicas, 20) << slo;
+  }
+}
+
 TEST(PlanAutoscale, WhatNothingKeeps_IsSaid) {
   const AutoscalePlan plan =
       Planned(Rising({R"(slo=[{"metric":"tpot","percentile":50,"limit_ms":0.01}])"}));

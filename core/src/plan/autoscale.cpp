@@ -189,10 +189,11 @@ struct AutoscalePlan::State {
       const AutoscaleRow* row = Days(FixedReplicas(keeps), 1);
       if (row == nullptr) return false;
       if (row->days[0].met) break;
+      // Full replicas miss by as much, however many they are: then more may help yet.
       const double strain = StrainOfDay(row->days[0]);
-      if (keeps == kMostReplicas || (before > 0 && strain > before * (1 - kLeastHelp))) {
-        return true;
-      }
+      const bool idle = loads[row->policy.name].mean_in_system < static_cast<double>(keeps);
+      const bool helps = before == 0 || strain < before * (1 - kLeastHelp);
+      if (keeps == kMostReplicas || (idle && !helps)) return true;
       before = strain;
     }
     while (keeps - misses > 1) {
@@ -406,6 +407,7 @@ struct AutoscalePlan::State {
     if (load.per_s.size() > 1) load.per_s.back() = load.per_s[load.per_s.size() - 2];
     load.mean_e2e_s = report.e2e_ms.mean / 1000;
     load.mean_kv_usage = report.kv_mean_usage;
+    load.mean_in_system = report.mean_in_system;
     return load;
   }
 

@@ -79,6 +79,7 @@ class Maker {
     for (const double threshold : kSaturations) {
       ScalingSpec s = like_;
       s.policy = "wva";
+      s.min_replicas = std::max<std::int64_t>(1, s.min_replicas);  // it starts none from zero
       s.params["kv_threshold"] = threshold;
       family.push_back(Named(Format("WVA saturated from {}", Percent(threshold)), std::move(s)));
     }
@@ -193,7 +194,7 @@ std::vector<AutoscaleFamily> Scalers(const ScalingSpec& own, std::int64_t own_re
   const std::int64_t floor = load.ReplicasFor(load.Least());
   for (const double window : kDownWindows) {
     families.push_back(make.Hpa("hpa", ScalingMetric::kOutstanding, outstanding, window, 1));
-    if (floor > 1) {
+    if (floor > std::max<std::int64_t>(1, own.On() ? own.min_replicas : 1)) {
       families.push_back(make.Hpa("hpa", ScalingMetric::kOutstanding, outstanding, window, floor));
     }
   }

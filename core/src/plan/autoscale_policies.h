@@ -33,6 +33,7 @@ struct AutoscaleLoad {
   double bin_s = 0;
   std::vector<double> per_s;  // requests by bin of arrival
   double mean_e2e_s = 0, mean_kv_usage = 0;
+  double mean_in_system = 0;  // requests, on all of them
 
   double Peak() const;
   double Least() const;
