@@ -23,7 +23,7 @@ struct QuestionOptions {
   std::int64_t months = 24;  // of growth, to look ahead
   std::optional<std::int64_t> from =
       {};  // its first month, 12 times the year and 0 to 11; for dates
-  DrillOptions drill;
+  DrillOptions drill = {};
   TokenPrices api = {};  // of cost
   // Of day and autoscale: the load of each, times the scenario's own.
   std::vector<double> hours = {};
