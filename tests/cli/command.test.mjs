@@ -627,6 +627,21 @@ test('Run_FilesThatCannotBe_ExitBeforeTheRun', () => {
   assert.match(vidur.stderr, /BLIS's rules/);
 });
 
+test('Run_SeriesOfReplicasThatComeAndGo_AreInTheFile', () => {
+  const { series } = runWithFiles(
+    ['series'],
+    ...['--once', '--set', 'workload.requests=400', '--set', 'workload.arrivals.rate_per_s=10'],
+    ...['--set', 'cluster.scaling={"policy":"schedule","schedule":[[10,3],[25,1]],"engine_s":2,"weights_gb_s":10}'],
+  );
+  const [head, ...rows] = series
+    .trim()
+    .split('\n')
+    .map((line) => line.split(','));
+  const column = (name) => rows.map((row) => Number(row[head.indexOf(name)]));
+  assert.equal(Math.max(...column('series_replicas_up')), 3);
+  assert.ok(Math.max(...column('series_replicas_starting')) > 0);
+});
+
 test('Catalog_NamesEveryColumnOfEveryFile', () => {
   const { requests, batches, series } = runWithFiles(
     ['requests', 'batches', 'series'],
@@ -640,7 +655,10 @@ test('Catalog_NamesEveryColumnOfEveryFile', () => {
     ['batch', batches],
     ['series', series],
   ]) {
-    const names = columns.filter((column) => column.kind === kind).map((column) => column.name);
+    // Replicas stay, so the file has nothing of them; the next test has one of them.
+    const names = columns
+      .filter((column) => column.kind === kind && !column.name.startsWith('series_replicas_'))
+      .map((column) => column.name);
     assert.deepEqual(
       csv
         .split('\n')[0]

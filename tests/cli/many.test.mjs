@@ -247,7 +247,10 @@ test('Plan_Cost_IsTheLoadAtWhichAnApiCostsAsMuch', () => {
 
 test('Plan_WrongQuestionsAndOptions_AreNamed', () => {
   for (const [words, message] of [
-    [[], /found no question, allowed max-rate, min-gpus, growth, day, drill, tornado, cost, speculation or search/],
+    [
+      [],
+      /found no question, allowed max-rate, min-gpus, growth, day, autoscale, drill, tornado, cost, speculation or search/,
+    ],
     [['most', chat], /found most, allowed/],
     [['growth', chat], /needs --percent/],
     [['growth', chat, '--percent', '5', '--from', '2026-13'], /--from: found 2026-13/],

@@ -116,8 +116,15 @@ std::string WriteAutoscaler(ExportJob& job) {
   const bool hpa = scaling.policy == "hpa", keda = scaling.policy == "keda";
   if (!hpa && !keda) {
     job.LeaveOut("cluster.scaling.policy = " + scaling.policy,
-                 "is no object of Kubernetes' HPA or KEDA");
-    return "# No autoscaler that Kubernetes or KEDA reads.\n";
+                 "is no object of Kubernetes' HPA or KEDA: written is a fixed number");
+    const std::int64_t replicas = job.scenario().cluster.pools[0].replicas;
+    return YamlText({{"apiVersion", "autoscaling/v2"},
+                     {"kind", "HorizontalPodAutoscaler"},
+                     {"metadata", {{"name", "vllm"}}},
+                     {"spec",
+                      {{"scaleTargetRef", kDeployment},
+                       {"minReplicas", replicas},
+                       {"maxReplicas", replicas}}}});
   }
   const bool sglang = job.Scheduler(0).policy == "sglang";
   for (const auto& [name, value] : scaling.params) {

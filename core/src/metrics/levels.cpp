@@ -30,8 +30,18 @@ double ServingOf(const RunView& run, const PoolRun& pool, TimeNs from, TimeNs to
 }  // namespace
 
 std::pair<double, double> ServingAndStarting(const RunView& run, TimeNs from, TimeNs to) {
-  const double serving = MeanOfScaled(run, from, to, true);
-  return {serving, MeanOfScaled(run, from, to, false) - serving};
+  const auto& steps = run.scaling.steps;
+  double serving = 0, starting = 0, time = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double next = i + 1 < steps.size() ? steps[i + 1].at_s : Seconds(to);
+    const double begin = std::max(steps[i].at_s, Seconds(from));
+    const double part = std::max(0.0, std::min(next, Seconds(to)) - begin);
+    serving += part * static_cast<double>(steps[i].up + steps[i].draining);
+    starting += part * static_cast<double>(steps[i].starting);
+    time += part;
+  }
+  if (time == 0) return {0, 0};
+  return {serving / time, starting / time};
 }
 
 double MeanReplicas(const RunView& run, TimeNs from, TimeNs to) {
