@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "metrics/words.h"
 #include "text/figures.h"
 #include "text/table.h"
