@@ -32,7 +32,7 @@ export class HoldsElement extends LitElement {
       case 'said':
         return html`${sentence(known.sentence)}`;
       case 'failed':
-        return html`<span class="quiet-text">How much it holds is not known: ${sentence(known.message)}</span>`;
+        return html`<span class="quiet-text">How much it holds is not known. ${sentence(known.message)}</span>`;
       case 'offered':
         return html`<span class="quiet-text">How much does it hold?</span>
           <button class="as-link" type="button" @click=${() => void this.#ask()}>Find out</button>`;
