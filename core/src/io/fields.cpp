@@ -9,6 +9,7 @@
 #include <span>
 #include <utility>
 
+#include "io/scaling_checks.h"
 #include "serving/cluster/router.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
@@ -292,7 +293,8 @@ void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
       v, "policy", {"hpa", "keda"}, s.policy == "hpa" || s.policy == "keda", s, base,
       [](Fields<ScalingSpec>& g) {
         g.Enum({.name = "metric", .help = "what the scaler reads, summed over replicas"},
-               &ScalingSpec::metric, {"waiting", "running", "outstanding", "kv_usage"});
+               &ScalingSpec::metric,
+               Choices(kScalingMetricNames.begin(), kScalingMetricNames.end()));
       });
   FieldsWhen<ScalingSpec>(v, "policy", scaled, s.On(), s, base, [](Fields<ScalingSpec>& g) {
     const auto add = [&g](const char* name, const char* unit, double min, double max,

@@ -1,10 +1,17 @@
 // What a scaler asks of the pool whose replicas come and go.
 #pragma once
 
+#include <array>
+#include <string_view>
+
 #include "servecast/result.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
+
+// As documents have them, by ScalingMetric.
+inline constexpr std::array<std::string_view, 4> kScalingMetricNames = {"waiting", "running",
+                                                                        "outstanding", "kv_usage"};
 
 // REQUIRES: cluster.scaling.On(). In a file of its own, which the page's first module leaves out:
 // that one asks for the whole module before it runs such a scenario.

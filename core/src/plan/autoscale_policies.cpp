@@ -70,8 +70,7 @@ class Maker {
 
   // KEDA goes to zero where nobody has said otherwise.
   std::int64_t LeastOf(std::string_view policy) const {
-    return policy == "keda" ? std::min<std::int64_t>(like_.min_replicas, own_ ? 1024 : 0)
-                            : like_.min_replicas;
+    return policy == "keda" && !own_ ? 0 : like_.min_replicas;
   }
 
   AutoscaleFamily Wva() const {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/text.h"
+#include "io/scaling_checks.h"
 #include "metrics/words.h"
 #include "plan/answers.h"
 #include "plan/autoscale.h"
@@ -11,7 +12,6 @@ namespace servecast {
 namespace {
 
 constexpr std::string_view kKinds[] = {"fixed", "schedule", "scaler"};
-constexpr std::string_view kMetrics[] = {"waiting", "running", "outstanding", "kv_usage"};
 
 void WriteFigure(std::string_view key, const AutoscaleRow::Figure& figure, JsonWriter& out) {
   out.Key(key), out.BeginObject();
@@ -31,7 +31,7 @@ void WriteScaling(const ScalingSpec& s, JsonWriter& out) {
       if (s.*member != usual.*member) out.Key(key), out.Number(s.*member);
     };
     if (s.policy == "hpa" || s.policy == "keda") {
-      out.Key("metric"), out.Text(kMetrics[static_cast<std::size_t>(s.metric)]);
+      out.Key("metric"), out.Text(kScalingMetricNames[static_cast<std::size_t>(s.metric)]);
     }
     for (const ParamSpec& spec : FindScaler(s.policy).params) {
       const double value = ParamValues({&spec, 1}, s.params)[0];
