@@ -3,14 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Engine, RunListener } from '../engine/client';
 import type { PlanListener } from '../engine/pool';
 import type { Lane } from '../engine/protocol';
-import {
-  Comparison,
-  comparablePointers,
-  differences,
-  onTheSameRequests,
-  underOtherEngine,
-  variantsOf,
-} from './compare';
+import { Comparison, comparablePointers, differences, onTheSameRequests, variantsOf } from './compare';
 import type { Document } from './document';
 import type { FormSource } from './fields';
 import type { Plans } from './plans';
@@ -288,18 +281,37 @@ describe('comparing', () => {
     expect(onTheSameRequests({ workload: { requests: 1 }, slo: [] }, {})).toEqual({});
   });
 
-  it('puts SGLang beside vLLM and vLLM beside SGLang, with what says the same of both', () => {
-    const engines = ['vllm', 'sglang'].map((id) => ({ id, name: id.toUpperCase(), description: '', document: {} }));
-    const of = (own: Document) =>
-      underOtherEngine({
-        catalog: { ...catalog, presets: { ...catalog.presets, engines } },
-        document: own,
-        resolved: null,
-      });
-    const own = { engine: { preset: 'vllm', block_size: 16, max_model_len: 9 }, scheduler: { order: 'sjf' }, seed: 3 };
-    expect(of(own)).toEqual({ name: 'SGLANG', document: { engine: { preset: 'sglang', max_model_len: 9 }, seed: 3 } });
-    expect(of({ engine: { preset: 'sglang-0.5.9' } })?.document).toEqual({ engine: { preset: 'vllm' } });
-    expect(of({ scheduler: { policy: 'sglang' } })?.name).toBe('VLLM');
+  it('compares the engines as rows, and puts one of them beside, named by its place', () => {
+    const engine = new RecordingEngine();
+    const store = new Store();
+    const comparison = new Comparison(engine as unknown as Engine, store, noPlans, noBands);
+    const engines = ['vllm', 'sglang'].map((id) => ({
+      id,
+      name: id.toUpperCase(),
+      description: '',
+      document: {},
+      ...(id === 'vllm' ? {} : { scheduler: { policy: id } }),
+    }));
+    const policies = field('/scheduler/policy', ['vllm', 'orca', 'sglang'], { default: 'vllm' });
+    const versions = field('/engine/preset', ['vllm', 'sglang'], { default: 'vllm' });
+    const fields = [versions, policies, ...catalog.fields.filter(({ path }) => path !== policies.path)];
+    const both: FormSource = { ...source, catalog: { ...catalog, fields, presets: { ...catalog.presets, engines } } };
+    expect(comparablePointers(both).slice(0, 2)).toEqual(['/hardware/preset', '/engine']);
+    comparison.by('/engine', both);
+    expect(store.state.compared?.variants.map(({ name, isCurrent }) => [name, isCurrent])).toEqual([
+      ['VLLM', true],
+      ['SGLANG', false],
+    ]);
+    engine.runs[0]!.listener.finished(done({ completed: 9 }), 1, false);
+    expect(engine.runs[1]!.document).toEqual({ ...document, engine: { preset: 'sglang' } });
+    // An engine that lacks what the scenario asks for keeps its row, with the reason.
+    const issues = [{ path: '/engine/max_loras', message: 'found 4, allowed 0' }];
+    engine.runs[1]!.listener.refused('engine', issues);
+    expect(store.state.compared?.variants[1]).toMatchObject({ name: 'SGLANG', report: null, issues });
+    comparison.with('/engine/sglang', both);
+    expect(store.state.beside).toMatchObject({ of: '/engine/sglang', name: 'SGLANG' });
+    comparison.with('/engine/none', both);
+    expect(store.state.beside).toBeNull();
   });
 
   it('says where two documents differ, down to the fields', () => {

@@ -7,6 +7,7 @@ import {
   equalJson,
   getAt,
   isObject,
+  lastOf,
   needsTrace,
   removeAt,
   segmentsOf,
@@ -23,6 +24,7 @@ import {
   type FormSource,
   type PlacedField,
 } from './fields';
+import { enginePlace, engineVariants, scenarioUnder } from './engines';
 import { fewestInWords, findFewest, hasFewest, withFewest, type Fewest } from './fewest';
 import { splitsOf } from './pool-edits';
 import { poolList, poolsInWords, poolsOf, replicasOf } from './pools';
@@ -37,12 +39,6 @@ const asked = ['workload', 'seed', 'slo', 'measure'] as const;
 
 /** What was measured, or assumed, of a GPU or an engine: nobody chooses among these. */
 const findings = /\/(auto_backend|operators|compared_as|nodes_assumed)$/;
-
-/** Stands for the scenario itself under the other engine: SGLang beside vLLM, vLLM beside SGLang. */
-export const otherEngine = 'other-engine';
-
-/** What of an engine's settings says the same of both. */
-const ofBothEngines = ['max_model_len', 'gpu_memory_utilization', 'enable_prefix_caching', 'kv_cache_dtype'] as const;
 
 /** Numbers that planners vary, and by which factors. */
 const ladders: readonly (readonly [RegExp, readonly number[]])[] = [
@@ -103,12 +99,14 @@ function comparableFields(source: FormSource): readonly PlacedField[] {
   );
 }
 
-/** Where the settings stand, by which variants are made; the list of pools stands for how replicas are split. */
+/** Where the settings stand, by which variants are made; the list of pools stands for how replicas are split, the
+    section of the engine for which engine it is. */
 export function comparablePointers(source: FormSource): readonly string[] {
   const [gpu, ...rest] = comparableFields(source).map(({ pointer }) => pointer);
+  const engines = engineVariants(source).length > 0 ? [enginePlace] : [];
   const pools = splitVariants(source).length > 0 ? [poolList] : [];
   const numbers = ladderFields(source).map(({ pointer }) => pointer);
-  return gpu === undefined ? [...numbers, ...pools] : [gpu, ...numbers, ...pools, ...rest];
+  return gpu === undefined ? [...engines, ...numbers, ...pools] : [gpu, ...engines, ...numbers, ...pools, ...rest];
 }
 
 function valuesOf({ field }: PlacedField): readonly Json[] {
@@ -118,6 +116,7 @@ function valuesOf({ field }: PlacedField): readonly Json[] {
 /** Numbers ascend, else the value in force is first; none when the scenario has no such setting. */
 export function variantsOf(source: FormSource, pointer: string): readonly Variant[] {
   if (pointer === poolList) return splitVariants(source);
+  if (pointer === enginePlace) return engineVariants(source);
   if (isLadder(pointer)) return ladderVariants(source, pointer);
   const placed = comparableFields(source).find((each) => each.pointer === pointer);
   if (!placed) return [];
@@ -244,24 +243,6 @@ export function onTheSameRequests(other: Document, own: Document): Document {
   }, other);
 }
 
-/** The scenario under the other engine, by that one's defaults but for what says the same of both. */
-export function underOtherEngine({
-  document,
-  catalog,
-  resolved,
-}: FormSource): { name: string; document: Document } | null {
-  const policy = getAt(document, '/scheduler/policy') ?? getAt(resolved ?? undefined, '/scheduler/policy');
-  const id = policy === 'sglang' || String(getAt(document, '/engine/preset')).startsWith('sglang') ? 'vllm' : 'sglang';
-  const preset = catalog.presets.engines.find((each) => each.id === id);
-  if (!preset) return null;
-  const kept = ofBothEngines.flatMap((name) => {
-    const value = getAt(document, `/engine/${name}`);
-    return value === undefined ? [] : [[name, value] as const];
-  });
-  const engine = { preset: id, ...Object.fromEntries(kept) };
-  return { name: preset.name, document: setAt(removeAt(document, '/scheduler'), '/engine', engine) };
-}
-
 function splitVariants(source: FormSource): readonly Variant[] {
   const name = poolsInWords(poolsOf(source));
   const others = splitsOf(source).filter((split) => split.name !== name);
@@ -323,7 +304,7 @@ export class Comparison {
     this.with('', source);
   }
 
-  /** "": the kept one; `otherEngine`; else a preset's id; null ends it. */
+  /** "": the kept one; an engine's place; else a preset's id; null ends it. */
   with(other: string | null, source: FormSource | null): void {
     this.#with = other;
     this.refresh(source);
@@ -389,12 +370,11 @@ export class Comparison {
   #other(source: FormSource): Beside | null {
     if (this.#with === null) return null;
     const preset = source.catalog.presets.scenarios.find(({ id }) => id === this.#with);
-    const found =
-      this.#with === otherEngine
-        ? underOtherEngine(source)
-        : this.#with === ''
-          ? this.#kept
-          : preset && { name: preset.name, document: preset.document as Document };
+    const found = this.#with.startsWith(`${enginePlace}/`)
+      ? scenarioUnder(source, lastOf(this.#with))
+      : this.#with === ''
+        ? this.#kept
+        : preset && { name: preset.name, document: preset.document as Document };
     if (!found) return null;
     return {
       of: this.#with,

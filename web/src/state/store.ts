@@ -222,7 +222,7 @@ export interface Variant {
 
 /** Another whole scenario, run on the requests of the one that is shown. */
 export interface Beside {
-  /** "": the one that was kept; `otherEngine`; else a preset's id. */
+  /** "": the one that was kept; an engine's place; else a preset's id. */
   readonly of: string;
   readonly name: string;
   readonly document: Document;

@@ -64,6 +64,7 @@ const labels: Readonly<Record<string, string>> = {
   '/hardware/preset': 'GPU',
   [poolList]: 'Whole requests, or prefill and decode apart',
   '/model/preset': 'Model',
+  '/engine': 'Engine',
   '/engine/preset': 'Engine version',
   '/engine/compat': 'Rules of another simulator',
   '/latency/backend': 'Step-time model',

@@ -1,8 +1,10 @@
-// Two whole scenarios on the same requests: A, which was kept or is a preset, and B, which is on the page.
+// Two whole scenarios on the same requests: A, which was kept, is a preset or this
+// scenario by another engine, and B, which is on the page.
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { formatGiven, marginText, sentence } from '../lib/format';
-import { differences, otherEngine } from '../state/compare';
+import { differences } from '../state/compare';
+import { engineInForce, enginePlace, enginesOf } from '../state/engines';
 import { reportOf, type Beside } from '../state/store';
 import type { Document, Json } from '../state/document';
 import { changeText, closestTarget, figures, nameOfTarget, settingName } from './compare-figures';
@@ -28,17 +30,29 @@ export function renderBeside(view: ViewContext): TemplateResult {
         <select id="compare-with" @change=${choose}>
           <option value=${nobody} ?selected=${chosen === nobody}>nothing</option>
           ${kept === null ? nothing : html`<option value="" ?selected=${chosen === ''}>Kept: ${kept}</option>`}
-          <option value=${otherEngine} ?selected=${chosen === otherEngine}>the other engine: vLLM or SGLang</option>
+          ${engineOptions(view, chosen)}
           ${(catalog?.presets.scenarios ?? []).map(({ id, name }) => html`<option value=${id} ?selected=${chosen === id}>${name}</option>`)}
         </select>
       </label>
-      <button type="button" id="other-engine" ?disabled=${chosen === otherEngine} @click=${() => void app.compareWith(otherEngine)}>vLLM or SGLang?</button>
       <button type="button" id="keep" @click=${() => void app.keepToCompare(nameOf(view))}>Keep this one as A</button>
       ${state.former === null ? nothing : html`<button type="button" id="keep-former" @click=${() => void app.compareWithFormer()}>Take what was open before as A</button>`}
       <span class="quiet-text">then change anything: A stays as it was, on the requests and targets that are asked now</span>
     </p>
     ${beside ? sideBySide(view, beside, shown?.completeness === 'final' ? reportOf(shown) : null) : nothing}
   </section>`;
+}
+
+/** This scenario under each of the other engines. */
+function engineOptions({ app }: ViewContext, chosen: string): readonly TemplateResult[] {
+  const { source } = app;
+  if (!source) return [];
+  const own = engineInForce(source)?.policy;
+  return enginesOf(source.catalog)
+    .map(({ policy, preset }) => ({ policy, name: preset.name, place: `${enginePlace}/${policy}` }))
+    .filter(({ policy, place }) => policy !== own || place === chosen)
+    .map(
+      ({ name, place }) => html`<option value=${place} ?selected=${place === chosen}>this scenario by ${name}</option>`,
+    );
 }
 
 function nameOf({ state }: ViewContext): string {

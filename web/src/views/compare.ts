@@ -1,10 +1,12 @@
-// The comparison: one setting, a row for each of its values, all on the same requests; and two whole scenarios side by
-// side. Loaded when it is opened.
+// The comparison: one setting, or the engine, a row for each of its values, all on the same requests; and two whole
+// scenarios side by side. Loaded when it is opened.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { countOf, formatGivenTime, formatPercent, formatTime, levelText, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { comparablePointers, isLadder } from '../state/compare';
+import { enginePlace, enginesInWords, notCarried } from '../state/engines';
+import { issueText } from '../state/fields';
 import type { Variant } from '../state/store';
 import styles from '../styles/compare.css?inline';
 import type { ViewContext } from './context';
@@ -18,6 +20,7 @@ import {
   type Figure,
   type Target,
 } from './compare-figures';
+import { renderEngineReasons } from './compare-reasons';
 import { renderBeside } from './compare-two';
 import { evidenceWords, rangeText } from './tiles';
 import { renderSign } from './verdict';
@@ -79,20 +82,18 @@ export class CompareElement extends LitElement {
     const option = (pointer: string) =>
       html`<option value=${pointer} ?selected=${pointer === compared.pointer}>${settingName(pointer, several)}</option>`;
     const numbers = pointers.filter(isLadder);
+    const choices = pointers.filter((pointer) => !isLadder(pointer));
+    // The questions that most people ask come before the groups.
+    const first = choices.filter((pointer, index) => index === 0 || pointer === enginePlace);
+    const byEngine = compared.pointer === enginePlace;
     return html`
       <p class="compare-by">
         <label>Compare every
           <select id="compare-by" @change=${(event: Event) => void app.compareBy((event.target as HTMLSelectElement).value)}>
             ${pointers.includes(compared.pointer) ? nothing : html`<option value="" selected>choose</option>`}
-            ${pointers
-              .slice(0, 1)
-              .filter((pointer) => !isLadder(pointer))
-              .map(option)}
+            ${first.map(option)}
             <optgroup label="Numbers">${numbers.map(option)}</optgroup>
-            <optgroup label="Choices">${pointers
-              .slice(isLadder(pointers[0] ?? '') ? 0 : 1)
-              .filter((pointer) => !isLadder(pointer))
-              .map(option)}</optgroup>
+            <optgroup label="Choices">${choices.filter((pointer) => !first.includes(pointer)).map(option)}</optgroup>
           </select>
         </label>
         ${
@@ -105,17 +106,27 @@ export class CompareElement extends LitElement {
           </select>
         </label>`
         }
-        <span class="quiet-text">on the same requests; all else as it is${isOld ? ' in the last scenario that ran' : ''}</span>
+        ${pointers.includes(enginePlace) ? html`<button type="button" id="engines" aria-pressed=${byEngine} @click=${() => void app.compareBy(enginePlace)}>${enginesInWords(source.catalog)}?</button>` : nothing}
+        <span class="quiet-text">on the same requests; ${byEngine ? 'same model, GPUs and pools, each engine by its own defaults' : 'all else as it is'}${isOld ? ' in the last scenario that ran' : ''}</span>
       </p>
+      ${byEngine ? engineOwn(notCarried(source).map((pointer) => settingName(pointer, several))) : nothing}
       ${
         compared.variants.length === 0
           ? html`<p class="quiet-text">Empty: this scenario has no such choice.</p>`
           : this.#table(compared.variants, settingName(compared.pointer, several))
       }
-      ${isLadder(compared.pointer) ? this.#ladder(compared.variants, settingName(compared.pointer, several)) : nothing}
-      ${compared.variants.map(({ name, report }) => (report?.departures ? departures(name, report.departures) : nothing))}
+      ${isLadder(compared.pointer) || byEngine ? this.#ladder(compared.variants, settingName(compared.pointer, several)) : nothing}
+      ${byEngine ? renderEngineReasons(compared.variants, (policy) => void this.#beside(policy)) : nothing}
+      ${compared.variants.map(({ name, report }) => (report?.departures ? rules(byEngine ? `Rules of ${name}` : `Where ${name} differs from the engine’s own rules`, report.departures) : nothing))}
       ${renderBeside(this.view)}
     `;
+  }
+
+  /** One engine beside the one in force, with all that is said of two scenarios. */
+  async #beside(policy: string): Promise<void> {
+    await this.view.app.compareWith(`${enginePlace}/${policy}`);
+    this.querySelector('.two')?.scrollIntoView({ block: 'start' });
+    this.querySelector<HTMLElement>('#compare-with')?.focus({ preventScroll: true });
   }
 
   #table(variants: readonly Variant[], label: string): TemplateResult {
@@ -130,7 +141,7 @@ export class CompareElement extends LitElement {
       <table id="compared">
         <caption>${label}. Small figures: difference from the current one. ${intervalsOf(variants)} Cost is of what is served within the targets.</caption>
         <thead><tr>
-          ${this.#head('value', 'Value')} ${this.#head('verdict', 'Verdict')} ${this.#head('closest', 'Closest target')}
+          ${this.#head('value', this.view.state.compared?.pointer === enginePlace ? 'Engine' : 'Value')} ${this.#head('verdict', 'Verdict')} ${this.#head('closest', 'Closest target')}
           ${rowFigures.map(({ head }, index) => this.#head(index, head, 'more'))}
           ${this.#head('evidence', 'Evidence')}
           <th scope="col"><span class="visually-hidden">Use it</span></th>
@@ -157,9 +168,9 @@ export class CompareElement extends LitElement {
     const { name, isCurrent, report, adapted, document } = variant;
     const use = isCurrent
       ? html`<span class="quiet-text">current</span>`
-      : html`<button type="button" aria-label=${`Use ${name}`} @click=${() => this.view.app.useVariant(document)}>Use this</button>`;
+      : html`<button type="button" aria-label=${`Use ${name}`} @click=${() => this.view.app.useVariant(document)}>Use</button>`;
     return html`<tr class=${isCurrent ? 'current' : ''}>
-      <th scope="row">${name}${isCurrent ? html`<br /><small>as it is</small>` : nothing}${adapted ? html`<br /><small>${adapted}</small>` : nothing}</th>
+      <th scope="row">${name}${isCurrent ? html`<br /><small>yours, as it is</small>` : nothing}${adapted ? html`<br /><small>${adapted}</small>` : nothing}</th>
       ${
         report
           ? html`<td class="state">${renderSign(report.verdict.state)}</td>
@@ -185,13 +196,14 @@ export class CompareElement extends LitElement {
     if (issues.length === 0) return html`<td class="why" colspan=${rowFigures.length + 3}>${pending}</td>`;
     const unfit = issues.some(({ kind }) => kind === 'does_not_fit');
     return html`<td class="state">${renderSign(unfit ? 'does_not_fit' : 'problem')}</td>
-      <td class="why" colspan=${rowFigures.length + 2}>${issues.map(({ message }) => sentence(message)).join(' ')}</td>`;
+      <td class="why" colspan=${rowFigures.length + 2}>${issues.map(unfit ? ({ message }) => sentence(message) : refusal).join(' ')}</td>`;
   }
 
   /** A bar a value: the share of its limit that its own closest target takes; a click uses the value. */
   #ladder(variants: readonly Variant[], label: string): TemplateResult | typeof nothing {
     const rungs = variants.map((variant) => ({ variant, target: variant.report && closestTarget(variant.report) }));
-    if (!rungs.some(({ target }) => target)) return nothing;
+    const drawn = rungs.filter(({ target }) => target).length;
+    if (drawn < (isLadder(this.view.state.compared?.pointer ?? '') ? 1 : 2)) return nothing;
     const top = Math.max(1.3, ...rungs.map(({ target }) => Math.min(2, (target && shareOfLimit(target)) ?? 0)));
     return html`<section class="card ladder" aria-label=${`${label}: the closest target by value`}>
       <h3>${label} <span class="quiet-text">the closest target of each value; the line is its limit</span></h3>
@@ -255,9 +267,21 @@ function cell({ head, of, format }: Figure, report: Report, base: Report | null)
   return html`<td class=${head === costHead ? 'more cost' : 'more'} data-head=${head}>${noPrice ? 'no price' : format(value)}${head === costHead ? html`<br /><small>${countOf(report.gpus, 'GPU')}</small>` : nothing}${change === null ? nothing : html`<br /><small>${changeText(change)}</small>`}</td>`;
 }
 
-function departures(name: string, rules: readonly string[]): TemplateResult {
-  return html`<h3>Where ${name} differs from the engine’s own rules</h3>
-    <ul class="plain-list">${rules.map((rule) => html`<li>${sentence(rule)}</li>`)}</ul>`;
+/** Settings of the scenario that the other rows do not have. */
+function engineOwn(settings: readonly string[]): TemplateResult | typeof nothing {
+  return settings.length === 0
+    ? nothing
+    : html`<p class="quiet-text" id="engine-own">Not carried over: ${settings.join(', ')}. Every other engine has its own.</p>`;
+}
+
+/** Names the setting; leaves out what was found where that is an object or a list. */
+function refusal({ path, message }: Variant['issues'][number]): string {
+  return issueText({ path, message: message.replace(/^found [[{].*?, allowed /, 'allowed ') });
+}
+
+function rules(heading: string, sentences: readonly string[]): TemplateResult {
+  return html`<h3>${heading}</h3>
+    <ul class="plain-list">${sentences.map((rule) => html`<li>${sentence(rule)}</li>`)}</ul>`;
 }
 
 addStyles(styles);
