@@ -195,7 +195,7 @@ await task(
       { timeout: 300_000 },
     );
     const rows = await cells(page, '#compared');
-    assert.match(rows[0][0], /^8 replicas as it is/);
+    assert.match(rows[0][0], /^8 replicas yours, as it is/);
     assert.deepEqual(
       rows.slice(1).map(([name]) => name),
       [1, 2, 3, 4, 5, 6, 7].map((prefill) => `${prefill} prefill + ${8 - prefill} decode`),

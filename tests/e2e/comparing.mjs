@@ -139,7 +139,7 @@ await task('compare: a ladder of rates is sorted, drawn, and used', async (page)
   await openComparison(page, '/workload/arrivals/rate_per_s');
   const rates = (await compared(page)).map(([name]) => parseFloat(name));
   assert.deepEqual(rates, [20, 30, 40, 50, 60, 80]);
-  assert.equal(await page.locator('#compared tr.current th').first().innerText(), '40\nas it is');
+  assert.equal(await page.locator('#compared tr.current th').first().innerText(), '40\nyours, as it is');
   await page.locator('#compared').getByRole('button', { name: 'Output tokens/s' }).click();
   await page.locator('#compared').getByRole('button', { name: 'Output tokens/s' }).click();
   assert.equal(await page.locator('th[aria-sort=descending]').innerText(), 'Output tokens/s ▾');
@@ -190,10 +190,78 @@ await task('compare: the kept scenario beside what it becomes, on the same reque
   await page.getByText('A and B are the same').waitFor();
 });
 
-await task('compare: vLLM or SGLang on the same requests by one click, with the reasons', async (page) => {
+/** The rows of the engines, once each has its answer and its bands, or was refused. */
+async function engines(page) {
+  await page.waitForFunction(() => {
+    const { compared } = document.querySelector('sc-page').app.store.state;
+    const rows = compared?.pointer === '/engine' ? compared.variants : [];
+    return rows.length > 2 && rows.every(({ issues, isBanded }) => issues.length > 0 || isBanded);
+  });
+  return compared(page);
+}
+
+await task(
+  'compare: vLLM, SGLang or TensorRT-LLM on the same requests by one click, with the reasons',
+  async (page) => {
+    await verdict(page);
+    await openTab(page, 'Compare');
+    await page.getByRole('button', { name: 'vLLM, SGLang or TensorRT-LLM?' }).click();
+    const rows = await engines(page);
+    assert.deepEqual(
+      rows.map(([name]) => name.split(' ')[0]),
+      ['vLLM', 'SGLang', 'TensorRT-LLM'],
+    );
+    assert.match(rows[0][0], /yours, as it is/);
+    for (const row of rows) assert.match(row.join(' '), /ms of 20 ms .*\$[\d.]+ .*(Calibrated|Compared|Untested)/);
+    const scenarios = await page.$eval('sc-page', ({ app }) =>
+      app.store.state.compared.variants.map(({ report }) => report.scenario),
+    );
+    assert.deepEqual(
+      scenarios.map(({ scheduler }) => scheduler.policy),
+      ['vllm', 'sglang', 'trtllm'],
+    );
+    for (const scenario of scenarios.slice(1)) {
+      for (const section of ['workload', 'model', 'hardware', 'cluster', 'slo', 'seed']) {
+        assert.deepEqual(scenario[section], scenarios[0][section], `the same ${section}`);
+      }
+    }
+    assert.equal(await page.locator('.rung').count(), 3);
+    assert.match(await page.innerText('#reasons-sglang'), /(more|less): vLLM .*; SGLang /);
+    assert.match(await page.innerText('#reasons-trtllm'), /(more|less): vLLM .*; TensorRT-LLM /);
+    assert.match(await page.innerText('#engines-did'), /Requests in a step\s+[\d.]+\s+[\d.]+ [+−]/);
+    await audit(page);
+    const first = await fingerprint(page);
+    await page.getByRole('button', { name: 'Use SGLang 0.5.16', exact: true }).click();
+    await nextResult(page, first);
+    const after = await engines(page);
+    assert.match(after[0][0], /^SGLang 0\.5\.16 yours/);
+    assert.match(after[1][0], /^vLLM/);
+    return await page.innerText('#reasons-trtllm');
+  },
+);
+
+await task(
+  'compare: an engine that lacks what the scenario has keeps its row, with the reason',
+  async (page) => {
+    await verdict(page);
+    await openTab(page, 'Compare');
+    await page.selectOption('#compare-by', '/engine');
+    const rows = await engines(page);
+    assert.match(rows[0].join(' '), /^vLLM .* ms of /);
+    assert.match(rows[1].join(' '), /^SGLang .*max loras: found 4, allowed 0 .*its seats of adapters are not modelled/);
+    assert.match(rows[2].join(' '), /^TensorRT-LLM .*its pages of adapters are not modelled/);
+    assert.equal(await page.locator('#compared button:not(.sort)').count(), 0, 'none of them can be used');
+    assert.match(await page.innerText('#engine-own'), /max_num_seqs/);
+  },
+  { fragment: `#p=${preset}&engine.max_loras=4&engine.max_num_seqs=512` },
+);
+
+await task('compare: another engine beside the scenario, with all figures', async (page) => {
   await verdict(page);
   await openTab(page, 'Compare');
-  await page.getByRole('button', { name: 'vLLM or SGLang?' }).click();
+  await page.locator('#engines').click();
+  await engines(page);
+  await page.getByRole('button', { name: /^All figures of SGLang/ }).click();
   await page.locator('#reasons li').first().waitFor();
   const [a, b] = await page.$eval('sc-page', ({ app }) => {
     const { beside, shown } = app.store.state;
@@ -202,7 +270,7 @@ await task('compare: vLLM or SGLang on the same requests by one click, with the 
   assert.equal(a.scenario.scheduler.policy, 'sglang');
   assert.deepEqual(a.scenario.workload, b.scenario.workload, 'the same requests');
   assert.match(await page.innerText('#two thead'), /A: SGLang 0\.5\.16/);
-  assert.match(await page.innerText('#reasons'), /(more|less) in B: .*(SGLang|host times)/);
+  assert.match(await page.innerText('#reasons'), /(more|less) in B: .*SGLang/);
   assert.match(await page.innerText('#did'), /Preempted or retracted/);
   assert.match(await page.innerText('#differing'), /policy/i);
   await audit(page);
@@ -210,8 +278,9 @@ await task('compare: vLLM or SGLang on the same requests by one click, with the 
   await page.getByRole('button', { name: 'Use A', exact: true }).click();
   await nextResult(page, first);
   assert.equal(await fingerprint(page), a.fingerprint, 'SGLang is on the page');
-  await page.waitForFunction(() => document.querySelector('#two thead')?.innerText.includes('A: vLLM'));
-  return await page.innerText('#reasons');
+  await page.getByText('A and B are the same').waitFor();
+  await page.selectOption('#compare-with', { label: 'this scenario by TensorRT-LLM 1.2' });
+  await page.waitForFunction(() => document.querySelector('#two thead')?.innerText.includes('A: TensorRT-LLM 1.2'));
 });
 
 if (existsSync(command)) {
