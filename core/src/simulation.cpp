@@ -124,6 +124,7 @@ struct Simulation::State {
         .decode_router_params = ParamValues(decode_router.params, cluster.decode_router_params),
         .disaggregation = disaggregation,
         .scaling = cluster.scaling.On() ? &cluster.scaling : nullptr,
+        .rolling_update = cluster.rolling_update.On() ? &cluster.rolling_update : nullptr,
         .cold_start = ColdStart(),
         .failures = cluster.failures.On() ? &cluster.failures : nullptr,
         .epp = &cluster.epp});
@@ -139,12 +140,14 @@ struct Simulation::State {
   // The parts of it one after another.
   TimeNs ColdStart() const {
     const ScalingSpec& spec = scenario.cluster.scaling;
+    const RollingUpdateSpec& update = scenario.cluster.rolling_update;
+    if (update.On()) return SecondsToNs(update.start_s);
     return spec.On() ? SecondsToNs(spec.node_s + spec.image_s + WeightsS() + spec.engine_s) : 0;
   }
 
   ScalingReport ScalingTo(TimeNs end) const {
     ScalingReport scaling = replica->ScalingTo(end);
-    if (scaling.on) scaling.weights_s = WeightsS();
+    if (scenario.cluster.scaling.On()) scaling.weights_s = WeightsS();
     return scaling;
   }
 

@@ -1,6 +1,7 @@
-// Replicas that fail, against the reference. Failures do not depend on what replicas do, so each
-// life of a replica is a run of its own: the reference runs it alone, up to the failure. What is
-// left to test is when replicas fail, where requests go, and when they are tried again.
+// Replicas that fail, come and go or are replaced, against the reference. Failures do not depend on
+// what replicas do, so each life of a replica is a run of its own: the reference runs it alone, up
+// to the failure. What is left to test is who is there when, where requests go, and when they are
+// tried again.
 #include <algorithm>
 #include <cmath>
 #include <optional>
@@ -24,30 +25,217 @@ struct NaiveOutage {
   TimeNs down = 0, up = 0;
 };
 
+// A replica over time; kNever: not in this run.
+struct NaiveReplica {
+  TimeNs from = 0, up = 0;               // it starts, it serves
+  TimeNs drain = kNever, gone = kNever;  // it gets no more requests, it is not there
+  std::vector<NaiveOutage> outages = {};
+  std::int64_t lives = 1;
+
+  TimeNs Ready(TimeNs time) const {  // when it came up last
+    TimeNs ready = up;
+    for (const NaiveOutage& o : outages) ready = o.up <= time ? o.up : ready;
+    return ready;
+  }
+  bool Down(TimeNs time) const {
+    return std::any_of(outages.begin(), outages.end(),
+                       [time](const NaiveOutage& o) { return o.down <= time && time < o.up; });
+  }
+  bool Present(TimeNs time) const { return time < std::min(drain, gone); }
+  bool Serves(TimeNs time) const { return Present(time) && up <= time && !Down(time); }
+};
+
 TimeNs NsOf(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * 1e9)); }
 
-// One life after another, of all replicas of a domain the same.
-std::vector<NaiveOutage> OutagesOf(const FailureSpec& spec, std::int64_t seed, std::int32_t replica,
-                                   TimeNs until) {
-  std::vector<NaiveOutage> outages;
-  TimeNs from = 0, after = -1;
-  const std::int64_t first = replica - replica % spec.domain_replicas;
-  for (std::int64_t life = 0;; ++life) {
-    TimeNs down = kNever;
-    for (const auto& row : spec.schedule) {
-      const auto failed = static_cast<std::int64_t>(row[1]);
-      const bool together = failed >= first && failed < first + spec.domain_replicas;
-      if (together && NsOf(row[0]) > after) down = std::min(down, NsOf(row[0]));
+// When each request left, of those that no client gave up.
+std::vector<TimeNs> EndsOf(const ClusterRun& run) {
+  std::vector<TimeNs> ends(run.results.enqueue.size(), kNever);
+  for (const auto& steps : run.steps) {
+    for (const StepRecord& step : steps) {
+      for (const RequestId r : step.finished) ends[static_cast<std::size_t>(r)] = step.end;
     }
-    if (spec.mtbf_s) {
-      const double u = Uniform(seed, Stream::kFailure, first / spec.domain_replicas, life);
-      down = std::min(down, from + std::max<TimeNs>(1, NsOf(-Log(u) * *spec.mtbf_s)));
-    }
-    if (down >= until) return outages;
-    outages.push_back({down, down + NsOf(spec.restart_s)});
-    from = after = outages.back().up;
   }
+  for (std::size_t r = 0; r < ends.size(); ++r) {
+    if (run.results.state[r] == RequestState::kLost) ends[r] = run.results.lost_at[r];
+  }
+  return ends;
 }
+
+// When the life that begins at `from` ends. Only one from the run's begin on ends at once.
+TimeNs EndOfLife(const FailureSpec& spec, std::int64_t seed, std::int32_t replica, TimeNs from,
+                 std::int64_t life) {
+  const std::int64_t first = replica - replica % spec.domain_replicas;
+  TimeNs down = kNever;
+  for (const auto& row : spec.schedule) {
+    const auto failed = static_cast<std::int64_t>(row[1]);
+    const bool together = failed >= first && failed < first + spec.domain_replicas;
+    const TimeNs at = NsOf(row[0]);
+    if (together && (at > from || (life == 0 && from == 0))) down = std::min(down, at);
+  }
+  if (spec.mtbf_s) {
+    const double u = Uniform(seed, Stream::kFailure, first / spec.domain_replicas, life);
+    down = std::min(down, from + std::max<TimeNs>(1, NsOf(-Log(u) * *spec.mtbf_s)));
+  }
+  return down;
+}
+
+// What replicas do in a run, moment for moment: who is there is looked up anew each time.
+class NaiveMembers {
+ public:
+  NaiveMembers(const ClusterRun& run, std::int64_t first, const FailureSpec* failures,
+               std::int64_t seed, TimeNs cold_start)
+      : replicas(static_cast<std::size_t>(first)),
+        failures_(failures),
+        seed_(seed),
+        cold_start_(cold_start),
+        busy_(run.reports.size(), 0),
+        lost_(run.reports.size(), -1) {
+    const std::vector<TimeNs> ends = EndsOf(run);
+    for (std::size_t r = 0; r < ends.size(); ++r) {
+      if (run.results.replica[r] < 0) continue;
+      const auto i = static_cast<std::size_t>(run.results.replica[r]);
+      busy_[i] = std::max(busy_[i], ends[r]);
+      if (run.results.state[r] == RequestState::kLost) lost_[i] = std::max(lost_[i], ends[r]);
+    }
+    for (std::size_t i = 0; i < replicas.size(); ++i) next_down_.push_back(NextDown(i, 0, 0));
+  }
+
+  // To the end of the run, with scalers' decisions [time, replicas] or an update.
+  void Run(TimeNs end, const std::vector<std::pair<TimeNs, std::int64_t>>& wanted,
+           const RollingUpdateSpec* update) {
+    const auto old = replicas.size();
+    std::size_t row = 0;
+    bool rolls = false;
+    for (TimeNs now = Next(-1, wanted, row, update); now < end;
+         now = Next(now, wanted, row, update)) {
+      for (std::size_t i = 0; i < replicas.size(); ++i) MayFail(i, now, end);
+      for (; row < wanted.size() && wanted[row].first <= now; ++row) Want(wanted[row].second, now);
+      rolls |= update != nullptr && NsOf(*update->at_s) <= now;
+      if (rolls) Roll(*update, old, now);
+    }
+  }
+
+  // So many in each state.
+  ScalingReport::Step At(TimeNs time) const {
+    ScalingReport::Step step;
+    for (std::size_t i = 0; i < replicas.size(); ++i) {
+      const NaiveReplica& r = replicas[i];
+      if (r.from > time) continue;
+      step.up += r.Serves(time) ? 1 : 0;
+      step.starting += r.Present(time) && !r.Serves(time) ? 1 : 0;
+      step.draining += r.drain <= time && time < std::min(r.gone, DryAt(i)) ? 1 : 0;
+    }
+    return step;
+  }
+
+  std::vector<NaiveReplica> replicas;
+
+ private:
+  TimeNs NextDown(std::size_t i, TimeNs from, std::int64_t life) const {
+    if (failures_ == nullptr) return kNever;
+    return EndOfLife(*failures_, seed_, static_cast<std::int32_t>(i), from, life);
+  }
+  TimeNs DryAt(std::size_t i) const {
+    if (replicas[i].drain == kNever) return kNever;
+    return i < busy_.size() ? std::max(replicas[i].drain, busy_[i]) : replicas[i].drain;
+  }
+  TimeNs Next(TimeNs now, const std::vector<std::pair<TimeNs, std::int64_t>>& wanted,
+              std::size_t row, const RollingUpdateSpec* update) const {
+    TimeNs next = row < wanted.size() ? wanted[row].first : kNever;
+    const auto take = [&](TimeNs time) { next = time > now ? std::min(next, time) : next; };
+    if (update != nullptr) take(NsOf(*update->at_s));
+    for (std::size_t i = 0; i < replicas.size(); ++i) {
+      for (const TimeNs time : {replicas[i].up, next_down_[i], DryAt(i)}) take(time);
+      for (const NaiveOutage& o : replicas[i].outages) take(o.up);
+    }
+    return next;
+  }
+
+  // Those that do not serve first: that start, then that are down; of each the last to come up.
+  NaiveReplica* LeastNeeded(std::size_t before, TimeNs now) {
+    NaiveReplica* least = nullptr;
+    std::tuple<int, TimeNs> most;
+    for (std::size_t i = 0; i < before; ++i) {
+      NaiveReplica& r = replicas[i];
+      if (!r.Present(now)) continue;
+      const std::tuple<int, TimeNs> rank = {r.up > now    ? 2
+                                            : r.Down(now) ? 1
+                                                          : 0,
+                                            r.up > now ? r.from : r.Ready(now)};
+      if (least == nullptr || rank >= most) least = &r, most = rank;
+    }
+    return least;
+  }
+  void Remove(NaiveReplica& r, TimeNs now) {
+    const auto i = static_cast<std::size_t>(&r - replicas.data());
+    if (r.Serves(now)) {
+      r.drain = now;
+      return;
+    }
+    r.gone = now;
+    next_down_[i] = kNever;
+    for (NaiveOutage& o : r.outages) o.up = o.up > now ? kNever : o.up;
+  }
+  void Start(TimeNs now) {
+    replicas.push_back({now, now + cold_start_});
+    next_down_.push_back(NextDown(replicas.size() - 1, now + cold_start_, 0));
+  }
+  std::int64_t Count(std::size_t from, bool (NaiveReplica::*is)(TimeNs) const, TimeNs now) const {
+    return std::count_if(replicas.begin() + static_cast<std::ptrdiff_t>(from), replicas.end(),
+                         [&](const NaiveReplica& r) { return (r.*is)(now); });
+  }
+
+  void Want(std::int64_t wanted, TimeNs now) {
+    while (Count(0, &NaiveReplica::Present, now) < wanted) Start(now);
+    while (Count(0, &NaiveReplica::Present, now) > wanted) {
+      Remove(*LeastNeeded(replicas.size(), now), now);
+    }
+  }
+
+  void Roll(const RollingUpdateSpec& update, std::size_t old, TimeNs now) {
+    const auto wanted = static_cast<std::int64_t>(old);
+    for (std::size_t i = 0; i < old; ++i) {
+      if (replicas[i].Present(now) && replicas[i].Down(now)) Remove(replicas[i], now);
+    }
+    while (Count(0, &NaiveReplica::Serves, now) > wanted - update.Unavailable(wanted)) {
+      NaiveReplica* next = LeastNeeded(old, now);
+      if (next == nullptr) break;
+      Remove(*next, now);
+    }
+    const auto there = [&] {
+      std::int64_t sum = 0;
+      for (std::size_t i = 0; i < replicas.size(); ++i) {
+        sum += now < std::min(replicas[i].gone, DryAt(i)) ? 1 : 0;
+      }
+      return sum;
+    };
+    while (Count(old, &NaiveReplica::Present, now) < wanted &&
+           there() < wanted + update.Surge(wanted)) {
+      Start(now);
+    }
+  }
+
+  void MayFail(std::size_t i, TimeNs now, TimeNs end) {
+    NaiveReplica& r = replicas[i];
+    while (next_down_[i] <= now && next_down_[i] < end) {
+      const TimeNs down = next_down_[i];
+      next_down_[i] = kNever;
+      if (DryAt(i) <= down && (i >= lost_.size() || lost_[i] != down)) return;
+      r.outages.push_back({down, kNever});
+      if (r.drain != kNever) {
+        r.gone = down;
+        return;
+      }
+      r.outages.back().up = down + NsOf(failures_->restart_s);
+      next_down_[i] = NextDown(i, r.outages.back().up, r.lives++);
+    }
+  }
+  const FailureSpec* failures_;
+  std::int64_t seed_;
+  TimeNs cold_start_;
+  std::vector<TimeNs> busy_, lost_;  // when the last request left or was lost with it
+  std::vector<TimeNs> next_down_;
+};
 
 // About three failures of a replica in a run of that length.
 FailureSpec DrawnFailures(std::uint64_t seed, std::int64_t replicas, TimeNs length) {
@@ -78,19 +266,9 @@ struct NaivePlacement {
 
 class NaiveGateway {
  public:
-  NaiveGateway(const ClusterRun& run, std::vector<std::vector<NaiveOutage>> outages,
-               const FailureSpec& spec, const RouterChoice& router)
-      : run_(run), outages_(std::move(outages)), detect_(NsOf(spec.detect_s)), router_(router) {
-    ends_.assign(run.results.enqueue.size(), kNever);
-    for (const auto& steps : run.steps) {
-      for (const StepRecord& step : steps) {
-        for (const RequestId r : step.finished) ends_[static_cast<std::size_t>(r)] = step.end;
-      }
-    }
-    for (std::size_t r = 0; r < ends_.size(); ++r) {
-      if (run.results.state[r] == RequestState::kLost) ends_[r] = run.results.lost_at[r];
-    }
-  }
+  NaiveGateway(const ClusterRun& run, const std::vector<NaiveReplica>& replicas, TimeNs detect,
+               const RouterChoice& router)
+      : run_(run), replicas_(replicas), detect_(detect), router_(router), ends_(EndsOf(run)) {}
 
   std::vector<NaivePlacement> Place(TimeNs horizon) {
     const std::size_t size = run_.results.enqueue.size();
@@ -105,7 +283,7 @@ class NaiveGateway {
     places_.assign(size, {});
     for (const std::size_t r : order) {
       TimeNs time = run_.results.enqueue[r];
-      for (; Known(time).empty(); time = NextUp(time)) {
+      for (; time < horizon && Known(time).empty(); time = NextUp(time)) {
       }
       if (time >= horizon) continue;
       if (!run_.requests.timeout.empty() &&
@@ -113,32 +291,31 @@ class NaiveGateway {
         continue;  // its client gave up at the gateway
       }
       const std::int32_t replica = Choose(r, time);
-      places_[r] = {replica, time, Down(replica, time)};
+      places_[r] = {replica, time, replicas_[static_cast<std::size_t>(replica)].Down(time)};
     }
     return places_;
   }
 
  private:
-  bool Down(std::int32_t replica, TimeNs time) const {
-    for (const NaiveOutage& o : outages_[static_cast<std::size_t>(replica)]) {
-      if (o.down <= time && time < o.up) return true;
-    }
-    return false;
-  }
   // Those that take requests, as the router sees it.
   std::vector<std::int32_t> Known(TimeNs time) const {
     std::vector<std::int32_t> known;
-    for (std::size_t i = 0; i < outages_.size(); ++i) {
+    for (std::size_t i = 0; i < replicas_.size(); ++i) {
       bool seen = false;
-      for (const NaiveOutage& o : outages_[i]) seen |= o.down + detect_ <= time && time < o.up;
-      if (!seen) known.push_back(static_cast<std::int32_t>(i));
+      for (const NaiveOutage& o : replicas_[i].outages) {
+        seen |= o.down + detect_ <= time && time < o.up;
+      }
+      if (!seen && replicas_[i].up <= time && replicas_[i].Present(time)) {
+        known.push_back(static_cast<std::int32_t>(i));
+      }
     }
     return known;
   }
   TimeNs NextUp(TimeNs time) const {
     TimeNs next = kNever;
-    for (const auto& of_one : outages_) {
-      for (const NaiveOutage& o : of_one) {
+    for (const NaiveReplica& replica : replicas_) {
+      if (replica.up > time) next = std::min(next, replica.up);
+      for (const NaiveOutage& o : replica.outages) {
         if (o.up > time) next = std::min(next, o.up);
       }
     }
@@ -164,7 +341,7 @@ class NaiveGateway {
   }
 
   const ClusterRun& run_;
-  std::vector<std::vector<NaiveOutage>> outages_;
+  const std::vector<NaiveReplica>& replicas_;
   TimeNs detect_;
   RouterChoice router_;
   std::vector<TimeNs> ends_;
@@ -202,7 +379,7 @@ bool IsForIt(const RandomCase& c) {
 
 struct Seen {
   std::int64_t lives = 0, requests = 0, lost = 0, refused = 0, held = 0, retried = 0, timed_out = 0,
-               failures = 0;
+               failures = 0, started = 0, updated = 0, died_draining = 0;
 };
 
 // Each life of the replica alone, by the reference.
@@ -261,35 +438,101 @@ void CheckRetries(const ClusterRun& run, Seen& seen) {
   }
 }
 
-void CompareCase(std::uint64_t seed, Seen& seen) {
-  RandomCase random_case = seed % 2 == 0 ? MakeRandomCase(seed) : MakeRandomRetryCase(seed);
+// What becomes of replicas beside their failures.
+enum class Beside { kNothing, kSchedule, kUpdate };
+
+// [time, replicas], about six times in a run of that length.
+std::vector<std::pair<TimeNs, std::int64_t>> DrawnSchedule(std::uint64_t seed, TimeNs length,
+                                                           ScalingSpec& spec) {
+  spec.policy = "schedule";
+  spec.max_replicas = 6;
+  spec.min_replicas = seed % 3 == 0 ? 0 : 1;
+  std::vector<std::pair<TimeNs, std::int64_t>> wanted;
+  double at = 0;
+  for (std::int64_t row = 0; row < 6; ++row) {
+    const auto draw = [&](std::int64_t index) {
+      return Uniform(static_cast<std::int64_t>(seed), Stream::kRouter, 3'000'000 + row, index);
+    };
+    at += std::max(1e-6, (0.02 + 0.3 * draw(0)) * static_cast<double>(length) / 1e9);
+    const auto replicas = spec.min_replicas + static_cast<std::int64_t>(draw(1) * 5);
+    spec.schedule.push_back({at, static_cast<double>(replicas)});
+    wanted.emplace_back(NsOf(at), replicas);
+  }
+  return wanted;
+}
+
+RollingUpdateSpec DrawnUpdate(std::uint64_t seed, std::int64_t replicas, TimeNs length) {
+  const auto draw = [&](std::int64_t index) {
+    return Uniform(static_cast<std::int64_t>(seed), Stream::kRouter, 4'000'000, index);
+  };
+  const double seconds = static_cast<double>(length) / 1e9;
+  RollingUpdateSpec update;
+  update.at_s = 0.5 * draw(0) * seconds;
+  update.start_s = std::max(1e-6, 0.15 * draw(1) * seconds);
+  if (seed % 3 != 0) update.max_surge = static_cast<std::int64_t>(draw(2) * 3);
+  if (seed % 3 != 1) {
+    update.max_unavailable = static_cast<std::int64_t>(draw(3) * static_cast<double>(replicas + 1));
+  }
+  if (update.Surge(replicas) + update.Unavailable(replicas) == 0) update.max_surge = 1;
+  return update;
+}
+
+void CompareCase(std::uint64_t seed, Beside beside, Seen& seen) {
+  const bool retries = seed % 2 == 1;
+  RandomCase random_case = retries ? MakeRandomRetryCase(seed) : MakeRandomCase(seed);
   random_case.latency.stalls = {};
   random_case.engine.api_server_count = 0;
-  if (!IsForIt(random_case)) return;
+  // Of an abort there is no record, so nobody else can say when a replica has drained.
+  const bool aborts = !random_case.requests.timeout.empty();
+  if (!IsForIt(random_case) || (aborts && beside != Beside::kNothing)) return;
   RouterChoice router;
-  const bool by_load = random_case.requests.timeout.empty();  // of an abort there is no record
-  router.name = seed % 3 == 0               ? "round_robin"
-                : seed % 3 == 1 || !by_load ? "random"
-                                            : "least_outstanding";
+  router.name = seed % 3 == 0             ? "round_robin"
+                : seed % 3 == 1 || aborts ? "random"
+                                          : "least_outstanding";
   router.seed = static_cast<std::int64_t>(seed);
   const auto replicas = static_cast<std::int64_t>(1 + seed % 8);
   const TimeNs length = std::max<TimeNs>(RunCluster(random_case, replicas, router).now, 1000);
-  const FailureSpec spec = DrawnFailures(seed, replicas, length);
-  SCOPED_TRACE(std::to_string(seed) + " " + router.name);
+  FailureSpec spec = DrawnFailures(seed, replicas, length);
+  const FailureSpec* fails = beside == Beside::kNothing || seed % 5 != 0 ? &spec : nullptr;
+  if (beside != Beside::kNothing && spec.mtbf_s) spec.domain_replicas = 1;
+  ClusterScaling scaling;
+  RollingUpdateSpec update;
+  std::vector<std::pair<TimeNs, std::int64_t>> wanted;
+  if (beside == Beside::kSchedule) {
+    wanted = DrawnSchedule(seed, length, scaling.spec);
+    scaling.cold_start = NsOf(0.1 * spec.restart_s) + 1;
+  } else if (beside == Beside::kUpdate) {
+    update = DrawnUpdate(seed, replicas, length);
+  }
+  const TimeNs cold_start = beside == Beside::kUpdate ? NsOf(update.start_s) : scaling.cold_start;
+  SCOPED_TRACE(std::to_string(seed) + " " + router.name + " " +
+               std::to_string(static_cast<int>(beside)));
   const auto run_in = [&](std::int64_t slice) {
-    return RunCluster(random_case, replicas, router, slice, nullptr, &spec);
+    return RunCluster(random_case, replicas, router, slice,
+                      beside == Beside::kSchedule ? &scaling : nullptr, fails,
+                      beside == Beside::kUpdate ? &update : nullptr);
   };
   const ClusterRun run = run_in(INT64_MAX);
   const TimeNs horizon = random_case.horizon.value_or(kClockEnd);
   TimeNs end = run.now;  // the last request may be refused, which no replica knows of
   for (const TimeNs arrival : run.requests.arrival) end = std::max(end, arrival);
-  std::vector<std::vector<NaiveOutage>> outages;
-  for (std::int32_t i = 0; i < replicas; ++i) {
-    outages.push_back(OutagesOf(spec, router.seed, i, std::min(horizon, end + 1)));
-    seen.failures += static_cast<std::int64_t>(outages.back().size());
+  if (end / 100 > length) return;  // more failures than a list of them is for
+  NaiveMembers members(run, replicas, fails, router.seed, cold_start);
+  members.Run(std::min(horizon, end + 1), wanted, beside == Beside::kUpdate ? &update : nullptr);
+  if (getenv("DBG")) {
+    fprintf(stderr, "at %g start %g surge %ld unav %ld replicas %ld end %ld\n", *update.at_s*1e9, update.start_s*1e9, update.Surge(replicas), update.Unavailable(replicas), replicas, end);
+    for (auto& st : run.scaling.steps) { auto n = members.At(NsOf(st.at_s)); fprintf(stderr, "%.0f  eng %ld %ld %ld  naive %ld %ld %ld\n", st.at_s*1e9, st.starting, st.up, st.draining, n.starting, n.up, n.draining); }
+    for (auto& m : members.replicas) { fprintf(stderr, "from %ld up %ld drain %ld gone %ld:", m.from, m.up, m.drain==kNever?-1:m.drain, m.gone==kNever?-1:m.gone); for (auto& o : m.outages) fprintf(stderr, " [%ld %ld]", o.down, o.up); fprintf(stderr,"\n"); }
+  }
+  for (const ScalingReport::Step& step : run.scaling.steps) {
+    if (run.now == 0) continue;  // nobody was there for any time
+    const ScalingReport::Step naive = members.At(NsOf(step.at_s));
+    ASSERT_EQ(step.starting, naive.starting) << step.at_s;
+    ASSERT_EQ(step.up, naive.up) << step.at_s;
+    ASSERT_EQ(step.draining, naive.draining) << step.at_s;
   }
   const std::vector<NaivePlacement> places =
-      NaiveGateway(run, outages, spec, router).Place(horizon);
+      NaiveGateway(run, members.replicas, NsOf(spec.detect_s), router).Place(horizon);
   for (std::size_t r = 0; r < places.size(); ++r) {
     ASSERT_EQ(run.results.replica[r], places[r].replica) << r;
     if (run.results.state[r] == RequestState::kLost) ++seen.lost;
@@ -299,13 +542,17 @@ void CompareCase(std::uint64_t seed, Seen& seen) {
     ASSERT_EQ(run.results.lost_at[r], places[r].time);
   }
   std::int64_t failures = 0;
-  for (std::int32_t i = 0; i < replicas; ++i) {
-    const auto& of_one = outages[static_cast<std::size_t>(i)];
-    failures += std::count_if(of_one.begin(), of_one.end(),
+  for (std::size_t i = 0; i < members.replicas.size(); ++i) {
+    const NaiveReplica& one = members.replicas[i];
+    seen.failures += static_cast<std::int64_t>(one.outages.size());
+    seen.started += one.from > 0 ? 1 : 0;
+    seen.died_draining += one.drain < one.gone && one.gone < kNever ? 1 : 0;
+    failures += std::count_if(one.outages.begin(), one.outages.end(),
                               [&](const NaiveOutage& o) { return o.down <= run.now; });
-    CompareLives(random_case, run, i, of_one, places, seen);
+    CompareLives(random_case, run, static_cast<std::int32_t>(i), one.outages, places, seen);
     if (::testing::Test::HasFatalFailure()) return;
   }
+  seen.updated += run.scaling.rolling_update_s ? 1 : 0;
   ASSERT_EQ(run.scaling.failures.failures, failures);
   CheckRetries(run, seen);
   ASSERT_EQ(run.lost,
@@ -317,6 +564,9 @@ void CompareCase(std::uint64_t seed, Seen& seen) {
     ASSERT_EQ(run.results.lost_at, sliced.results.lost_at);
     ASSERT_EQ(run.waiting_ns, sliced.waiting_ns);
     ASSERT_EQ(run.now, sliced.now);
+    ASSERT_EQ(run.scaling.replica_s, sliced.scaling.replica_s);
+    ASSERT_EQ(run.scaling.rolling_update_s, sliced.scaling.rolling_update_s);
+    ASSERT_EQ(run.scaling.steps.size(), sliced.scaling.steps.size());
   }
 }
 
@@ -324,7 +574,7 @@ TEST(FailuresDifferential, RandomCases_AreAsTheReferenceHasThem) {
   Seen seen;
   const auto cases = static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 1000)) * 240 / 1000;
   for (std::uint64_t seed = 1; seed <= cases; ++seed) {
-    CompareCase(seed, seen);
+    CompareCase(seed, Beside::kNothing, seen);
     if (HasFatalFailure()) return;
   }
   if (cases < 240) return;
@@ -336,6 +586,36 @@ TEST(FailuresDifferential, RandomCases_AreAsTheReferenceHasThem) {
   EXPECT_GT(seen.held, 5);
   EXPECT_GT(seen.retried, 20);
   EXPECT_GT(seen.timed_out, 5);
+}
+
+TEST(FailuresDifferential, BesideScalers_AreAsTheReferenceHasThem) {
+  Seen seen;
+  const auto cases = static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 1000)) * 640 / 1000;
+  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
+    CompareCase(seed, Beside::kSchedule, seen);
+    if (HasFatalFailure()) return;
+  }
+  if (cases < 640) return;
+  EXPECT_GT(seen.requests, 1000);
+  EXPECT_GT(seen.failures, 200);
+  EXPECT_GT(seen.lost, 100);
+  EXPECT_GT(seen.started, 200);
+  EXPECT_GT(seen.died_draining, 5);
+}
+
+TEST(FailuresDifferential, RollingUpdates_AreAsTheReferenceHasThem) {
+  Seen seen;
+  const auto cases = static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 1000)) * 640 / 1000;
+  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
+    CompareCase(seed, Beside::kUpdate, seen);
+    if (HasFatalFailure()) return;
+  }
+  if (cases < 640) return;
+  EXPECT_GT(seen.requests, 1000);
+  EXPECT_GT(seen.failures, 200);
+  EXPECT_GT(seen.started, 200);
+  EXPECT_GT(seen.updated, 50);
+  EXPECT_GT(seen.died_draining, 5);
 }
 
 }  // namespace

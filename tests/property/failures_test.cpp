@@ -233,7 +233,7 @@ TEST(Failures, WhatDoesNotCombine_IsRefused) {
   for (const char* other :
        {"cluster.router.policy=prefix_affinity", "scheduler.policy=sglang",
         "cluster.pools.0.pipeline_parallel=2", "engine.speculative.method=ngram",
-        R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])", "cluster.scaling.policy=hpa"}) {
+        R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])"}) {
     EXPECT_EQ(refused_at({R"(cluster.failures={"mtbf_s":1000})", other}), "/cluster/failures")
         << other;
   }

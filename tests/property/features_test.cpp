@@ -56,6 +56,7 @@ const std::multimap<Feature, Overrides>& Asking() {
       {kReserve, {"engine.admission_reserve=1"}},
       {kGarbage, {"engine.gc_pass_us=20"}},
       {kScaling, {"cluster.scaling.policy=hpa"}},
+      {kRollingUpdate, {R"(cluster.rolling_update={"at_s":10})"}},
       {kHostOverlap, {"engine.overlap_scheduling=true", "engine.async_scheduling=true"}},
       {kWholePrompts, {"engine.enable_chunked_prefill=false"}},
       {kExpertParallel, {kExpertModel, "engine.enable_expert_parallel=true"}},

@@ -6,13 +6,14 @@
 #include "cost/model_cost.h"
 #include "serving/cluster/cluster.h"
 #include "serving/replica/scheduler_setup.h"
+#include "serving/scaling/whole.h"
 #include "testing/engine_run.h"
 
 namespace servecast::testing {
 
 ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                       const RouterChoice& router, std::int64_t slice, const ClusterScaling* scaling,
-                      const FailureSpec* failures) {
+                      const FailureSpec* failures, const RollingUpdateSpec* rolling_update) {
   const EngineCase engine_case = EngineCaseOf(random_case);
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   ClusterRun run;
@@ -61,7 +62,10 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                    .seed = router.seed,
                    .clients = clients,
                    .scaling = scaling == nullptr ? nullptr : &scaling->spec,
-                   .cold_start = scaling == nullptr ? 0 : scaling->cold_start,
+                   .rolling_update = rolling_update,
+                   .cold_start = scaling != nullptr          ? scaling->cold_start
+                                 : rolling_update != nullptr ? NsOf(rolling_update->start_s)
+                                                             : 0,
                    .failures = failures,
                    .epp = &router.epp});
   while (!cluster.Advance(slice)) {

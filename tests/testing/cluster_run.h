@@ -32,7 +32,8 @@ struct ClusterScaling {
 ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                       const RouterChoice& router, std::int64_t slice = INT64_MAX,
                       const ClusterScaling* scaling = nullptr,
-                      const FailureSpec* failures = nullptr);
+                      const FailureSpec* failures = nullptr,
+                      const RollingUpdateSpec* rolling_update = nullptr);
 
 // Turns of conversations, or sessions of a closed loop, that wait for answers.
 bool AnswersBringRequests(const RandomCase& random_case);

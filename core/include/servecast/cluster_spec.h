@@ -78,6 +78,22 @@ struct FailureSpec {
   bool On() const { return mtbf_s || !schedule.empty(); }
 };
 
+// All replicas are replaced by new ones, whose caches are empty, as a Deployment of Kubernetes does
+// (serving/cluster/membership.h). The default start is that of FailureSpec; the default shares are
+// Kubernetes': 25 % of the replicas, of `max_surge` rounded up, of `max_unavailable` down.
+struct RollingUpdateSpec {
+  std::optional<double> at_s;                   // none: there is no update
+  std::optional<std::int64_t> max_surge;        // replicas that may be there beside those wanted
+  std::optional<std::int64_t> max_unavailable;  // of those wanted, that may not be up
+  double start_s = 153;                         // of a new one, until it is up
+
+  bool On() const { return at_s.has_value(); }
+  std::int64_t Surge(std::int64_t replicas) const { return max_surge.value_or((replicas + 3) / 4); }
+  std::int64_t Unavailable(std::int64_t replicas) const {
+    return max_unavailable.value_or(replicas / 4);
+  }
+};
+
 struct ClusterSpec {
   std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
   std::string router = "round_robin";
@@ -88,6 +104,7 @@ struct ClusterSpec {
   DisaggregationSpec disaggregation;
   ScalingSpec scaling;
   FailureSpec failures;
+  RollingUpdateSpec rolling_update;
 
   // The only pool: of a scenario for one pool alone (Scenario::UsePool), or of one that has no
   // more.

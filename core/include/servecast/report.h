@@ -269,7 +269,8 @@ struct FailureReport {
 struct ScalingReport {
   bool on = false;
   double cold_start_s = 0, weights_s = 0;  // a whole cold start; its part that loads weights
-  std::int64_t starts = 0, stops = 0;      // decided by the scaler
+  std::int64_t starts = 0, stops = 0;      // decided by the scaler, or of the rolling update
+  std::optional<double> rolling_update_s;  // until no old replica was left; none: there were some
   std::int64_t peak_up = 0;                // most replicas up at one time
   double mean_up = 0;                      // over the run
   double mean_replicas = 0;                // likewise: starting, up or draining
@@ -281,7 +282,7 @@ struct ScalingReport {
     double at_s = 0;
     std::int64_t starting = 0, up = 0, draining = 0;
   };
-  std::vector<Step> steps;  // also where replicas fail
+  std::vector<Step> steps;  // also where replicas fail; those that restart are starting
   FailureReport failures;
 };
 

@@ -349,6 +349,31 @@ void Describe(FieldVisitor& v, FailureSpec& s, const FailureSpec& base) {
         &FailureSpec::domain_replicas);
 }
 
+void Describe(FieldVisitor& v, RollingUpdateSpec& s, const RollingUpdateSpec& base) {
+  Fields<RollingUpdateSpec> f(v, s, base);
+  f.Add({.name = "at_s",
+         .unit = "s",
+         .max = 1e8,
+         .help = "when the replacement of all replicas begins; default: never"},
+        &RollingUpdateSpec::at_s);
+  f.Add(
+      {.name = "max_surge",
+       .max = 1024,
+       .help = "replicas that may be there beside the pool's, also as others drain; default: 25 % "
+               "of them, rounded up"},
+      &RollingUpdateSpec::max_surge);
+  f.Add({.name = "max_unavailable",
+         .max = 1024,
+         .help = "of the pool's replicas, how many may be down; default: 25 %, rounded down"},
+        &RollingUpdateSpec::max_unavailable);
+  f.Add({.name = "start_s",
+         .unit = "s",
+         .min = 0.1,
+         .max = 86400,
+         .help = "from the start of a new replica until it serves"},
+        &RollingUpdateSpec::start_s);
+}
+
 void Describe(FieldVisitor& v, SloSpec& s, const SloSpec& base) {
   Fields<SloSpec> f(v, s, base);
   f.Enum({.name = "metric",
@@ -455,6 +480,11 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
                  [&](FieldVisitor& w) { Describe(w, s.cluster.scaling, base.cluster.scaling); });
     inner.Object({.name = "failures", .nullable = true, .idle = !s.cluster.failures.On()},
                  [&](FieldVisitor& w) { Describe(w, s.cluster.failures, base.cluster.failures); });
+    inner.Object(
+        {.name = "rolling_update", .nullable = true, .idle = !s.cluster.rolling_update.On()},
+        [&](FieldVisitor& w) {
+          Describe(w, s.cluster.rolling_update, base.cluster.rolling_update);
+        });
   });
   v.Object({.name = "latency"},
            [&](FieldVisitor& inner) { Describe(inner, s.latency, base.latency); });

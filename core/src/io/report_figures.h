@@ -353,7 +353,10 @@ void VisitScaling(const ScalingReport& s, Put& put) {
       [&] {
         put("cold_start_s", {"s", ""}, s.cold_start_s);
         put("weights_s", {"s", "The part of a cold start that loads the weights."}, s.weights_s);
-        put("starts", {"", "Decided by the scaler."}, s.starts);
+        put("rolling_update_s",
+            {"s", "Until no old replica was left; null: no update, or some were left."},
+            s.rolling_update_s);
+        put("starts", {"", "Decided by the scaler, or of the rolling update."}, s.starts);
         put("stops", {"", ""}, s.stops);
         put("peak_up", {"", "Most replicas up at one time."}, s.peak_up);
         put("mean_up", {"", "On average over the run."}, s.mean_up);

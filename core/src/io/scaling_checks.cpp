@@ -89,7 +89,14 @@ void CheckFailures(const Scenario& scenario, Issues& issues) {
                   ShortNumber(count))});
     }
   }
-  const NumberTable& rows = scenario.cluster.failures.schedule;
+  const ClusterSpec& cluster = scenario.cluster;
+  if (cluster.failures.mtbf_s && cluster.failures.domain_replicas > 1 &&
+      (cluster.scaling.On() || cluster.rolling_update.On())) {
+    issues.push_back({"/cluster/failures/domain_replicas",
+                      "found %, allowed 1 with mtbf_s and replicas that come and go: which of them "
+                      "share a node is not known"});
+  }
+  const NumberTable& rows = cluster.failures.schedule;
   const std::int64_t replicas = scenario.cluster.Replicas();
   for (std::size_t row = 0; row < rows.size(); ++row) {
     const double replica = rows[row][1];
@@ -105,6 +112,24 @@ void CheckFailures(const Scenario& scenario, Issues& issues) {
                       Format("found %, allowed 0 {}: a client whose request is refused would "
                              "ask again at once",
                              loop ? "in a closed loop" : "with max_concurrency")});
+  }
+}
+
+void CheckRollingUpdate(const ClusterSpec& cluster, Issues& issues) {
+  const RollingUpdateSpec& update = cluster.rolling_update;
+  if (cluster.pools.size() > 1) {
+    issues.push_back(
+        {"/cluster/rolling_update",
+         Format("found %, allowed none with {} pools: an update has one", cluster.pools.size())});
+  }
+  const std::int64_t replicas = cluster.pool().replicas;
+  const std::int64_t down = update.Unavailable(replicas);
+  if (down > replicas) {
+    issues.push_back({"/cluster/rolling_update/max_unavailable",
+                      Format("found %, allowed up to the replicas, {}", replicas)});
+  } else if (down == 0 && update.Surge(replicas) == 0) {
+    issues.push_back({"/cluster/rolling_update/max_unavailable",
+                      "found %, allowed from 1 up with max_surge 0: no replica could be replaced"});
   }
 }
 

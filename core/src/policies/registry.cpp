@@ -164,7 +164,7 @@ bool NeedsWholeEngine(const Scenario& s) {
 
 bool HasCluster(const Scenario& s) {
   return s.cluster.Replicas() > 1 || s.cluster.scaling.On() || s.cluster.failures.On() ||
-         FindRouter(s.cluster.router).holds;
+         s.cluster.rolling_update.On() || FindRouter(s.cluster.router).holds;
 }
 
 Issues MissingModule(const Scenario& s) {

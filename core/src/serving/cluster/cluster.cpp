@@ -18,6 +18,11 @@ KvLink LinkOf(const DisaggregationSpec& spec) {
           static_cast<std::int64_t>(std::nearbyint(spec.bandwidth_gb_s.value_or(0) * 1e9))};
 }
 
+// Replicas are the same throughout.
+bool AllStay(const Cluster::Input& input) {
+  return input.scaling == nullptr && input.rolling_update == nullptr && input.failures == nullptr;
+}
+
 }  // namespace
 
 Cluster::Cluster(const Input& input)
@@ -29,10 +34,8 @@ Cluster::Cluster(const Input& input)
       roles_(HaveRoles(pools_)),
       by_vidur_(!roles_ && any().engine.compat == Compat::kVidur && !input.router->ignores_load),
       coupled_(roles_ || !any().requests.think.empty() || input.clients.InLoop()),
-      independent_(!coupled_ && input.scaling == nullptr && input.failures == nullptr &&
-                   input.router->ignores_load),
-      lags_(!coupled_ && input.scaling == nullptr && input.failures == nullptr &&
-            !input.router->reads_engines && !by_vidur_),
+      independent_(!coupled_ && AllStay(input) && input.router->ignores_load),
+      lags_(!coupled_ && AllStay(input) && !input.router->reads_engines && !by_vidur_),
       active_(static_cast<std::int32_t>(nodes_.size())),
       epp_(input.epp),
       link_(LinkOf(input.disaggregation)) {
@@ -46,12 +49,14 @@ Cluster::Cluster(const Input& input)
     any().results.lost_at.assign(any().requests.arrival.size(), -1);
     for (std::int32_t i = 0; i < replicas; ++i) Replace(i, failures_->DiesAt(i), 0, 0);
   }
+  if (!AllStay(input)) {
+    membership_ = MakeMembership({.scaling = input.scaling,
+                                  .cold_start = input.cold_start,
+                                  .initial = static_cast<std::int64_t>(nodes_.size()),
+                                  .rolling_update = input.rolling_update});
+  }
   if (!roles_) {
     open(PoolRole::kMixed);
-    if (input.scaling != nullptr) {
-      membership_ =
-          MakeMembership({*input.scaling, input.cold_start, input.pools.front().replicas});
-    }
     return;
   }
   // Draws for both replicas of a request are independent of each other.
@@ -88,7 +93,7 @@ bool Cluster::Advance(std::int64_t max_steps) {
     if (comes && (independent_ || active_.empty() || active_.TopKey() >= event)) {
       Process(event);
       // Scrapes or failures without end are no reason to stay here.
-      if (membership_ != nullptr || failures_) ++steps;
+      if (membership_ != nullptr) ++steps;
     } else if (!active_.empty()) {
       const std::int32_t index = active_.TopId();
       active_.Remove(index);
@@ -125,8 +130,8 @@ TimeNs Cluster::LimitOf(std::int32_t index, TimeNs event) const {
 // One thing that happens at `time`, that of the next event.
 void Cluster::Process(TimeNs time) {
   if (roles_ && link_.Next() == time) return PassLink(time);
+  if (ReplicasMayFail() && failures_->Next() == time) return PassFailure(time);
   if (MembersMayChange() && membership_->Next() == time) return PassMembership(time);
-  if (failures_ && failures_->Next() == time) return PassFailure(time);
   changed_ = time;
   for (Gateway& gateway : gateways_) {
     if (ProcessAt(gateway, time)) return;
@@ -290,19 +295,32 @@ void Cluster::PassMembership(TimeNs time) {
     }
     membership_->Scrape(time, scraped, gateway.held());
   }
-  if (membership_->DecidesAt(time)) {
-    const Membership::Change change = membership_->Decide(time);
-    for (const std::int32_t index : change.drain) {
-      gateway.SetAvailable(NodeAt(index).place, false);
-    }
-    for (std::int64_t i = 0; i < change.start; ++i) {
-      const std::int32_t index = AddNode(0);
-      gateway.AddMember(MemberAt(static_cast<std::size_t>(index)));
-      active_.Grow();
-      membership_->Started(index, time);
-    }
-  }
+  if (membership_->DecidesAt(time)) PassChange(membership_->Decide(time), time);
+  if (membership_->RollsAt(time)) PassChange(membership_->Roll(time), time);
   PlaceHeld(time);
+}
+
+void Cluster::PassChange(const Membership::Change& change, TimeNs time) {
+  Gateway& gateway = gateways_.front();
+  for (const std::int32_t index : change.drain) {
+    gateway.SetAvailable(NodeAt(index).place, false);
+  }
+  for (const std::int32_t index : change.gone) {
+    gateway.SetAvailable(NodeAt(index).place, false);
+    if (failures_) failures_->Retire(index);
+  }
+  for (std::int64_t i = 0; i < change.start; ++i) {
+    TimeNs dies_at = kNever;
+    if (failures_) {
+      failures_->Add(time + membership_->ColdStart());
+      dies_at = failures_->DiesAt(static_cast<std::int32_t>(nodes_.size()));
+      placed_.emplace_back();
+    }
+    const std::int32_t index = AddNode(0, dies_at);
+    gateway.AddMember(MemberAt(static_cast<std::size_t>(index)));
+    active_.Grow();
+    membership_->Started(index, time);
+  }
 }
 
 // Before all replicas, as long as there is room.
@@ -314,10 +332,11 @@ void Cluster::PlaceHeld(TimeNs time) {
   }
 }
 
-// Up to the horizon; without one while there is work.
+// Up to the horizon; without one while there is work, or replicas may come and go.
 bool Cluster::ReplicasMayFail() const {
-  return failures_ && (horizon_ < kClockEnd || clients_.NextEnqueue() < kNever ||
-                       !active_.empty() || gateways_.front().held() > 0);
+  if (!failures_) return false;
+  return horizon_ < kClockEnd || clients_.NextEnqueue() < kNever || !active_.empty() ||
+         gateways_.front().held() > 0 || MembersMayChange();
 }
 
 void Cluster::PassFailure(TimeNs time) {
@@ -326,7 +345,9 @@ void Cluster::PassFailure(TimeNs time) {
   if (event.kind == Failures::Kind::kFails) {
     Fail(event.replica, time);
   } else {
-    gateways_.front().SetAvailable(place, event.kind == Failures::Kind::kComesUp);
+    const bool up = event.kind == Failures::Kind::kComesUp;
+    if (up) membership_->Recovered(event.replica, time);
+    gateways_.front().SetAvailable(place, up);
   }
   // Replicas that come up at one moment share what is held.
   if (failures_->Next() > time) PlaceHeld(time);
@@ -355,10 +376,11 @@ void Cluster::Fail(std::int32_t index, TimeNs time) {
     }
     ++timed_out;
     results.state[r] = RequestState::kTimedOut;
-    gateways_.front().Left({time, NodeAt(index).place, request});
+    EndsAt(index, request, time);
     clients_.GaveUp(request, time);
   }
   const auto lost = static_cast<std::int64_t>(placed.size()) - timed_out;
+  if (!membership_->Failed(index, time, !placed.empty())) failures_->Retire(index);
   placed.clear();
   Replace(index, failures_->DiesAt(index), timed_out, lost);
   gateways_.front().Replaced(NodeAt(index).place, NodeAt(index).replica.get());
@@ -369,14 +391,20 @@ void Cluster::Lose(std::int32_t index, RequestId request, TimeNs time) {
   RequestResults& results = any().results;
   results.state[static_cast<std::size_t>(request)] = RequestState::kLost;
   results.lost_at[static_cast<std::size_t>(request)] = time;
-  gateways_.front().Left({time, NodeAt(index).place, request});
+  EndsAt(index, request, time);
   clients_.TurnedAway(request, time);
 }
 
+void Cluster::EndsAt(std::int32_t index, RequestId request, TimeNs time) {
+  membership_->Left(index, time);
+  gateways_.front().Left({time, NodeAt(index).place, request});
+}
+
 ScalingReport Cluster::ScalingTo(TimeNs end) const {
-  if (membership_ != nullptr) return membership_->ReportTo(end);
-  if (!failures_) return {};
-  ScalingReport report = failures_->ReportTo(end);
+  if (membership_ == nullptr) return {};
+  if (!failures_) return membership_->ReportTo(end, {});
+  ScalingReport report = membership_->ReportTo(end, failures_->OutagesTo(end));
+  report.failures.on = true;
   const RequestResults& results = any().results;
   for (std::size_t r = 0; r < results.state.size(); ++r) {
     if (results.state[r] != RequestState::kLost) continue;

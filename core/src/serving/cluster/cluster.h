@@ -9,9 +9,9 @@
 // look at the engines, a transfer. Replicas are coupled where what one does may matter to another
 // at once, because answers bring requests (sessions, closed loops) or a request needs several of
 // them: then none runs beyond the others' clocks either. At one moment transfers end first, then
-// replicas fail or come back, by number, then gateways look at engines, clients give up there, and
-// held requests find room (for decoding before others), then requests arrive, then they are handed
-// over, by id, then steps are formed, by replica.
+// replicas fail or come back, by number, then they come and go, then gateways look at engines,
+// clients give up there, and held requests find room (for decoding before others), then requests
+// arrive, then they are handed over, by id, then steps are formed, by replica.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +44,12 @@ class Cluster final : public Fleet {
     const RouterEntry* decode_router = nullptr;
     std::vector<double> decode_router_params = {};
     DisaggregationSpec disaggregation = {};  // its bandwidth is said
-    // Replicas come and go; then one pool, of whole requests, whose `replicas` are there first.
-    const ScalingSpec* scaling = nullptr;  // nullptr: they are fixed
-    TimeNs cold_start = 0;
-    // Replicas fail; then all serve requests whole, and their number is fixed.
+    // Replicas come and go, or are replaced; then one pool, of whole requests, whose `replicas` are
+    // there first.
+    const ScalingSpec* scaling = nullptr;               // nullptr: no scaler
+    const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none; not with a scaler
+    TimeNs cold_start = 0;                              // of those that come later
+    // Replicas fail; then all serve requests whole.
     const FailureSpec* failures = nullptr;  // nullptr: they do not
     const EppSpec* epp = nullptr;           // of the router "epp"
   };
@@ -86,10 +88,12 @@ class Cluster final : public Fleet {
   void PassLink(TimeNs time);
   bool MembersMayChange() const;
   void PassMembership(TimeNs time);
+  void PassChange(const Membership::Change& change, TimeNs time);
   bool ReplicasMayFail() const;
   void PassFailure(TimeNs time);
   void Fail(std::int32_t index, TimeNs time);
   void Lose(std::int32_t index, RequestId request, TimeNs time);
+  void EndsAt(std::int32_t index, RequestId request, TimeNs time);
   void PlaceHeld(TimeNs time);
   void Free(RequestId request, TimeNs time);
   void Activate(std::int32_t index, TimeNs time);
@@ -107,11 +111,11 @@ class Cluster final : public Fleet {
   // All that is asked of replicas is what left: then one that only decodes stays behind until
   // a request does.
   bool lags_;
-  std::unique_ptr<Membership> membership_;      // null: fixed
+  std::unique_ptr<Membership> membership_;      // null: fixed, and none fails
   std::optional<Failures> failures_;            // none: no replica fails
   std::vector<std::vector<RequestId>> placed_;  // with them: by replica, on its present life
   std::int64_t refused_ = 0;  // requests that were sent to a replica that was down
-  TimeNs changed_ = 0;        // the last event that was not the membership's
+  TimeNs changed_ = 0;        // the last event that was not the membership's or a failure
   IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
 
   const EppSpec* epp_;                // Input's

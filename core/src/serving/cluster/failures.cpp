@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "base/math.h"
 #include "base/random.h"
@@ -32,6 +31,18 @@ Failures::Failures(const FailureSpec& spec, std::int64_t seed, std::int64_t repl
       replicas_(static_cast<std::size_t>(replicas)) {
   for (std::int32_t i = 0; i < static_cast<std::int32_t>(replicas); ++i)
     Plan(i, EndOfLife(i, 0, -1));
+}
+
+void Failures::Add(TimeNs up) {
+  const auto replica = static_cast<std::int32_t>(replicas_.size());
+  replicas_.emplace_back();
+  Plan(replica, EndOfLife(replica, up, up));
+}
+
+void Failures::Retire(std::int32_t replica) {
+  Replica& r = replicas_[static_cast<std::size_t>(replica)];
+  r.phase = Phase::kSeen;
+  r.down = r.up = r.next_down = kNever;
 }
 
 // Of the life that begins at `from`; of the schedule the rows after a time count. Replicas of a
@@ -82,7 +93,7 @@ Failures::Event Failures::Take() {
   const auto replica = static_cast<std::int32_t>(first);
   if (r.phase == Phase::kUp) {
     r.phase = Phase::kUnseen;
-    outages_.push_back({r.down, r.up});
+    outages_.push_back({replica, r.down, r.up});
     return {Kind::kFails, replica};
   }
   if (r.phase == Phase::kUnseen && After(r.down, detect_) < r.up) {
@@ -94,31 +105,11 @@ Failures::Event Failures::Take() {
 }
 
 // What is taken by a time depends on how the run is sliced, what fails by then does not.
-ScalingReport Failures::ReportTo(TimeNs end) const {
+std::vector<Failures::Outage> Failures::OutagesTo(TimeNs end) const {
   Failures all = *this;
   while (all.Next() <= end) all.Take();
-  ScalingReport whole;
-  FailureReport& report = whole.failures;
-  report.on = true;
-  TimeNs down = 0;
-  std::map<TimeNs, std::int64_t> changes;
-  changes[0] = static_cast<std::int64_t>(replicas_.size());
-  for (const Outage& outage : all.outages_) {
-    if (outage.down > end) continue;
-    ++report.failures;
-    down += std::min(outage.up, end) - outage.down;
-    --changes[outage.down];
-    if (outage.up <= end) ++changes[outage.up];
-  }
-  report.down_s = static_cast<double>(down) / 1e9;
-  const double time = static_cast<double>(end) * static_cast<double>(replicas_.size());
-  if (time > 0) report.availability = 1 - static_cast<double>(down) / time;
-  std::int64_t up = 0;
-  for (const auto& [time_of, by] : changes) {
-    up += by;
-    whole.steps.push_back({static_cast<double>(time_of) / 1e9, 0, up, 0});
-  }
-  return whole;
+  std::erase_if(all.outages_, [end](const Outage& outage) { return outage.down > end; });
+  return all.outages_;
 }
 
 }  // namespace servecast

@@ -6,14 +6,13 @@
 //
 // A life ends by the schedule or, if that is earlier, after an exponential time. A scheduled
 // failure of a replica that is down, or up again at that very moment, is none. Who fails beyond the
-// horizon does not fail.
+// horizon does not fail. Replicas that come later begin their first life when they are up.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "base/base.h"
-#include "servecast/report.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -25,6 +24,10 @@ class Failures {
     Kind kind;
     std::int32_t replica = 0;
   };
+  struct Outage {
+    std::int32_t replica = 0;
+    TimeNs down = 0, up = 0;
+  };
 
   // `spec` outlives it. All of so many replicas are up at 0.
   Failures(const FailureSpec& spec, std::int64_t seed, std::int64_t replicas, TimeNs horizon);
@@ -34,6 +37,10 @@ class Failures {
   // The next event happens: of one time that of the lowest replica. A detection is none where the
   // replica is up again before. Requires: there is one.
   Event Take();
+  // One replica more, which is up from that time on.
+  void Add(TimeNs up);
+  // It fails no more; if it is down, it does not come back.
+  void Retire(std::int32_t replica);
   // Whether it takes requests.
   bool Up(std::int32_t replica) const { return Of(replica).phase == Phase::kUp; }
   // The end of its present life; of one that is down, of its next.
@@ -41,9 +48,8 @@ class Failures {
     return Up(replica) ? Of(replica).down : Of(replica).next_down;
   }
 
-  // Its `failures` and `steps` up to `end`, also what has not been taken, but for requests.
-  // O(failures log).
-  ScalingReport ReportTo(TimeNs end) const;
+  // Those that have begun by `end`, also what has not been taken. O(failures).
+  std::vector<Outage> OutagesTo(TimeNs end) const;
 
  private:
   enum class Phase : std::uint8_t { kUp, kUnseen, kSeen };
@@ -52,9 +58,6 @@ class Failures {
     TimeNs down = kNever, up = kNever;  // of the next outage, or the present one
     TimeNs next_down = kNever;          // of the outage after that
     std::int64_t lives = 0;             // drawn
-  };
-  struct Outage {
-    TimeNs down = 0, up = 0;
   };
   const Replica& Of(std::int32_t replica) const {
     return replicas_[static_cast<std::size_t>(replica)];

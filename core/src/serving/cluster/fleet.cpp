@@ -89,7 +89,7 @@ Fleet::Fleet(std::vector<FleetPool> pools, Clients& clients)
   }
 }
 
-std::int32_t Fleet::AddNode(std::size_t pool) {
+std::int32_t Fleet::AddNode(std::size_t pool, TimeNs dies_at) {
   const ReplicaInput& each = pools_[pool].each;
   const auto place =
       std::count_if(nodes_.begin(), nodes_.end(),
@@ -104,7 +104,7 @@ std::int32_t Fleet::AddNode(std::size_t pool) {
                                   .role = each.role,
                                   .place = static_cast<std::int32_t>(place)}));
   Node& node = *nodes_.back();
-  node.replica = MakeFor(node, number, kNever);
+  node.replica = MakeFor(node, number, dies_at);
   return static_cast<std::int32_t>(number);
 }
 

@@ -59,8 +59,8 @@ class Fleet : public Engine {
   const ReplicaInput& any() const { return pools_.front().each; }
 
   Node& NodeAt(std::int32_t index) const { return *nodes_[static_cast<std::size_t>(index)]; }
-  // One more replica of the pool; its number.
-  std::int32_t AddNode(std::size_t pool);
+  // One more replica of the pool, which ends at `dies_at`; its number.
+  std::int32_t AddNode(std::size_t pool, TimeNs dies_at = kNever);
   Gateway::Member MemberAt(std::size_t index) const;
   // A new replica in the place of this one, with empty caches, which ends at `dies_at`. What the
   // old one did stays in the figures, and `timed_out` and `lost` requests that ended with it.

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <deque>
 #include <map>
+#include <optional>
+#include <tuple>
+#include <utility>
 
 #include "serving/scaling/scaler.h"
 #include "serving/scaling/whole.h"
@@ -10,13 +13,18 @@
 namespace servecast {
 namespace {
 
-enum class State : std::uint8_t { kStarting, kUp, kDraining, kDown };
+enum class State : std::uint8_t { kStarting, kUp, kFailed, kDraining, kDown };
 
 // Of one replica; kNever: not yet.
 struct Life {
   State state = State::kStarting;
   TimeNs from = 0, up = kNever, drain = kNever, down = kNever;
-  std::int64_t outstanding = 0;
+  TimeNs ready = kNever;  // the last time that it came up
+  bool died = false;      // it ended by a failure, as it drained
+  // Requests: of those that left before the time of the last decision; of all that have been said
+  // to leave, and the last of them.
+  std::int64_t outstanding = 0, staying = 0;
+  TimeNs last_left = 0;
 };
 
 struct Departure {
@@ -33,46 +41,79 @@ struct Scrape {
   std::vector<ScaledReplica> replicas;  // by number; empty figures where none serves
 };
 
-class ScaledMembership final : public Membership {
+// What a scaler decides by. Without one it is never asked.
+struct Scaling {
+  explicit Scaling(const ScalingSpec& of)
+      : spec(of),
+        params(ParamValues(FindScaler(of.policy).params, of.params)),
+        scaler(FindScaler(of.policy).make({of, params})),
+        period(NsOf(of.scrape_period_s)),
+        delay(NsOf(of.scrape_delay_s)),
+        next_scrape(period) {}
+
+  // Those older than the one that is seen at `time`.
+  void ForgetScrapes(TimeNs time) {
+    while (scrapes.size() > 1 && scrapes[1].time <= time - delay) scrapes.pop_front();
+  }
+
+  const ScalingSpec& spec;
+  std::vector<double> params;
+  std::unique_ptr<Scaler> scaler;
+  TimeNs period, delay, next_scrape;
+  std::deque<Scrape> scrapes;  // the one that is seen first, then newer ones
+};
+
+// A rolling update: replicas below `fresh` are of the old version.
+struct Rolling {
+  TimeNs at = kNever;
+  std::int64_t most = 0, least_up = 0;  // replicas that are there, or up
+  std::size_t fresh = 0;
+  bool begun = false;
+  TimeNs done = kNever;
+};
+
+class OpenMembership final : public Membership {
  public:
-  explicit ScaledMembership(const Input& in)
-      : spec_(in.spec),
-        entry_(FindScaler(in.spec.policy)),
-        params_(ParamValues(entry_.params, in.spec.params)),
-        scaler_(entry_.make({spec_, params_})),
-        cold_start_(in.cold_start),
-        period_(NsOf(in.spec.scrape_period_s)),
-        delay_(NsOf(in.spec.scrape_delay_s)),
-        next_scrape_(period_),
-        wanted_(in.initial) {
-    for (std::int64_t i = 0; i < in.initial; ++i) lives_.push_back({State::kUp, 0, 0});
+  explicit OpenMembership(const Input& in)
+      : Membership(in.cold_start),
+        wanted_(in.initial),
+        lives_(static_cast<std::size_t>(in.initial), {State::kUp, 0, 0, kNever, kNever, 0}) {
+    if (in.scaling != nullptr) scaling_.emplace(*in.scaling);
+    if (in.rolling_update == nullptr) return;
+    const RollingUpdateSpec& update = *in.rolling_update;
+    rolling_.emplace(Rolling{.at = NsOf(*update.at_s),
+                             .most = wanted_ + update.Surge(wanted_),
+                             .least_up = wanted_ - update.Unavailable(wanted_),
+                             .fresh = lives_.size()});
   }
 
   TimeNs Next() const override {
-    const TimeNs up = starting_.empty() ? kNever : lives_[At(starting_.front())].from + cold_start_;
-    return std::min({up, next_scrape_, scaler_->Next()});
+    TimeNs next = starting_.empty() ? kNever : lives_[At(starting_.front())].from + ColdStart();
+    if (scaling_) next = std::min({next, scaling_->next_scrape, scaling_->scaler->Next()});
+    return rolling_ ? std::min(next, NextRoll()) : next;
   }
 
   std::vector<std::int32_t> ComeUp(TimeNs time) override {
     std::vector<std::int32_t> up;
-    while (!starting_.empty() && lives_[At(starting_.front())].from + cold_start_ <= time) {
+    while (!starting_.empty() && lives_[At(starting_.front())].from + ColdStart() <= time) {
       Life& life = lives_[At(starting_.front())];
       life.state = State::kUp;
-      life.up = time;
+      life.up = life.ready = time;
       up.push_back(starting_.front());
       starting_.pop_front();
     }
+    if (!up.empty()) rolls_next_ = time;
     return up;
   }
 
-  bool ScrapesAt(TimeNs time) const override { return next_scrape_ == time; }
+  bool ScrapesAt(TimeNs time) const override { return scaling_ && scaling_->next_scrape == time; }
   bool Serves(std::int32_t replica) const override {
     const State state = lives_[At(replica)].state;
     return state == State::kUp || state == State::kDraining;
   }
   void Scrape(TimeNs time, const std::vector<Scraped>& scraped, std::int64_t held) override {
     CountDepartures(time);
-    next_scrape_ += period_;
+    scaling_->next_scrape += scaling_->period;
     servecast::Scrape scrape{time, held, std::vector<ScaledReplica>(lives_.size())};
     for (std::size_t i = 0; i < lives_.size(); ++i) {
       if (lives_[i].state != State::kUp) continue;
@@ -80,41 +121,101 @@ class ScaledMembership final : public Membership {
       scrape.replicas[i] = {true, std::max<std::int64_t>(0, lives_[i].outstanding - load.running),
                             load.running, Real(load.kv_blocks_used) / Real(scraped[i].kv_blocks)};
     }
-    scrapes_.push_back(std::move(scrape));
-    ForgetScrapes(time);
+    scaling_->scrapes.push_back(std::move(scrape));
+    scaling_->ForgetScrapes(time);
   }
 
-  bool DecidesAt(TimeNs time) const override { return scaler_->Next() == time; }
+  bool DecidesAt(TimeNs time) const override {
+    return scaling_ && scaling_->scaler->Next() == time;
+  }
   Change Decide(TimeNs time) override {
     CountDepartures(time);
-    ForgetScrapes(time);
-    const bool scraped = !scrapes_.empty() && scrapes_.front().time <= time - delay_;
+    scaling_->ForgetScrapes(time);
+    const std::deque<servecast::Scrape>& scrapes = scaling_->scrapes;
+    const bool scraped = !scrapes.empty() && scrapes.front().time <= time - scaling_->delay;
     std::vector<ScaledReplica> seen;
     for (std::size_t i = 0; i < lives_.size(); ++i) {
-      const State state = lives_[i].state;
-      if (state != State::kStarting && state != State::kUp) continue;
+      if (!Present(lives_[i])) continue;
       ScaledReplica one;
-      if (scraped && i < scrapes_.front().replicas.size()) one = scrapes_.front().replicas[i];
+      if (scraped && i < scrapes.front().replicas.size()) one = scrapes.front().replicas[i];
       seen.push_back(one);
     }
-    const std::int64_t decided =
-        scaler_->Decide({time, wanted_, seen, scraped ? scrapes_.front().held : 0, scraped});
-    wanted_ = std::clamp(decided, spec_.min_replicas, spec_.max_replicas);
-    return Towards(wanted_, static_cast<std::int64_t>(seen.size()), time);
+    const std::int64_t decided = scaling_->scaler->Decide(
+        {time, wanted_, seen, scraped ? scrapes.front().held : 0, scraped});
+    wanted_ = std::clamp(decided, scaling_->spec.min_replicas, scaling_->spec.max_replicas);
+    const auto present = static_cast<std::int64_t>(seen.size());
+    Change change;
+    change.start = std::max<std::int64_t>(0, wanted_ - present);
+    for (std::int64_t i = wanted_; i < present; ++i)
+      Remove(LeastNeeded(lives_.size()), time, change);
+    return change;
   }
+
+  bool RollsAt(TimeNs time) const override { return rolling_ && NextRoll() <= time; }
+  Change Roll(TimeNs time) override {
+    CountDepartures(time);
+    Rolling& r = *rolling_;
+    r.begun = true;
+    rolls_next_ = kNever;
+    Change change;
+    std::int64_t there = 0, up = 0, fresh = 0, old = 0;
+    for (std::size_t i = 0; i < lives_.size(); ++i) {
+      Life& life = lives_[i];
+      if (DryAt(life) <= time) Stop(life, DryAt(life));
+      if (i < r.fresh && life.state == State::kFailed) Remove(i, time, change);
+      if (life.state == State::kDown) continue;
+      ++there;
+      up += life.state == State::kUp ? 1 : 0;
+      fresh += i >= r.fresh && Present(life) ? 1 : 0;
+      old += i < r.fresh ? 1 : 0;
+    }
+    for (; up > r.least_up; --up) {
+      const std::size_t next = LeastNeeded(r.fresh);
+      if (next == lives_.size()) break;
+      Remove(next, time, change);
+      if (lives_[next].state != State::kDown) continue;
+      --there;
+      --old;
+    }
+    change.start = std::max<std::int64_t>(0, std::min(wanted_ - fresh, r.most - there));
+    if (old == 0) r.done = time;
+    return change;
+  }
+
   void Started(std::int32_t replica, TimeNs time) override {
     lives_.push_back({State::kStarting, time});
     starting_.push_back(replica);
     ++starts_;
   }
 
+  bool Failed(std::int32_t replica, TimeNs time, bool with_requests) override {
+    Life& life = lives_[At(replica)];
+    rolls_next_ = time;
+    if (life.state == State::kUp) {
+      life.state = State::kFailed;
+      return true;
+    }
+    life.died = with_requests;
+    if (with_requests) Stop(life, time);
+    return false;
+  }
+  void Recovered(std::int32_t replica, TimeNs time) override {
+    Life& life = lives_[At(replica)];
+    life.state = State::kUp;
+    life.ready = rolls_next_ = time;
+  }
+
   void Placed(std::int32_t replica) override {
     ++lives_[At(replica)].outstanding;
+    ++lives_[At(replica)].staying;
     ++staying_;
   }
   void Left(std::int32_t replica, TimeNs time) override {
     --staying_;
     last_left_ = std::max(last_left_, time);
+    Life& life = lives_[At(replica)];
+    --life.staying;
+    life.last_left = std::max(life.last_left, time);
     departures_.push_back({time, replica});
     std::push_heap(departures_.begin(), departures_.end(), Later);
   }
@@ -122,15 +223,24 @@ class ScaledMembership final : public Membership {
   std::int64_t Staying() const override { return staying_; }
   TimeNs LastLeft() const override { return last_left_; }
 
-  ScalingReport ReportTo(TimeNs end) const override;
+  ScalingReport ReportTo(TimeNs end, const std::vector<Failures::Outage>& outages) const override;
 
  private:
   static std::size_t At(std::int32_t replica) { return static_cast<std::size_t>(replica); }
-
-  // Those older than the one that is seen at `time`.
-  void ForgetScrapes(TimeNs time) {
-    while (scrapes_.size() > 1 && scrapes_[1].time <= time - delay_) scrapes_.pop_front();
+  // It counts for who decides how many there are.
+  static bool Present(const Life& life) {
+    return life.state != State::kDraining && life.state != State::kDown;
   }
+  // When one that drains is down, as far as that has been said; kNever.
+  static TimeNs DryAt(const Life& life) {
+    if (life.state != State::kDraining || life.staying > 0) return kNever;
+    return std::max(life.drain, life.last_left);
+  }
+  static void Stop(Life& life, TimeNs time) {
+    life.state = State::kDown;
+    life.down = time;
+  }
+
   // Those before `time`: of others it is not certain that all are known.
   void CountDepartures(TimeNs time) {
     while (!departures_.empty() && departures_.front().time < time) {
@@ -141,105 +251,146 @@ class ScaledMembership final : public Membership {
       if (--life.outstanding == 0 && life.state == State::kDraining) Stop(life, left.time);
     }
   }
-  // With what has left by `end`, whatever of it was counted.
-  std::vector<Life> LivesTo(TimeNs end) const {
-    std::vector<Life> lives = lives_;
-    std::vector<TimeNs> last(lives.size(), 0);
-    for (const Departure& left : departures_) {
-      if (left.time > end) continue;
-      --lives[At(left.replica)].outstanding;
-      last[At(left.replica)] = std::max(last[At(left.replica)], left.time);
-    }
-    for (std::size_t i = 0; i < lives.size(); ++i) {
-      Life& life = lives[i];
-      if (life.state == State::kDraining && life.outstanding == 0) Stop(life, last[i]);
-    }
-    return lives;
-  }
-  static void Stop(Life& life, TimeNs time) {
-    life.state = State::kDown;
-    life.down = time;
+
+  // When the update begins; then, when a replica comes up, fails or is down.
+  TimeNs NextRoll() const {
+    if (rolling_->done < kNever) return kNever;
+    if (!rolling_->begun) return rolling_->at;
+    TimeNs next = rolls_next_;
+    for (const Life& life : lives_) next = std::min(next, DryAt(life));
+    return next;
   }
 
-  Change Towards(std::int64_t wanted, std::int64_t present, TimeNs time) {
-    Change change;
-    change.start = std::max<std::int64_t>(0, wanted - present);
-    while (present > wanted && !starting_.empty()) {
-      Stop(lives_[At(starting_.back())], time);
-      starting_.pop_back();
-      --present;
+  // Of those before `end` the next to be removed; none: as many as there are.
+  std::size_t LeastNeeded(std::size_t end) const {
+    const auto key = [&](std::size_t i) {
+      const Life& life = lives_[i];
+      const int kind = life.state == State::kStarting ? 2 : life.state == State::kFailed ? 1 : 0;
+      return std::tuple(kind, kind == 2 ? life.from : life.ready, i);
+    };
+    std::size_t next = lives_.size();
+    for (std::size_t i = 0; i < end; ++i) {
+      if (Present(lives_[i]) && (next == lives_.size() || key(i) > key(next))) next = i;
     }
-    for (; present > wanted; --present) {
-      std::size_t youngest = lives_.size();
-      for (std::size_t i = 0; i < lives_.size(); ++i) {
-        if (lives_[i].state != State::kUp) continue;
-        if (youngest == lives_.size() || lives_[i].up >= lives_[youngest].up) youngest = i;
-      }
-      Life& life = lives_[youngest];
+    return next;
+  }
+  void Remove(std::size_t index, TimeNs time, Change& change) {
+    Life& life = lives_[index];
+    const auto replica = static_cast<std::int32_t>(index);
+    if (life.state == State::kUp) {
       life.state = State::kDraining;
       life.drain = time;
       if (life.outstanding == 0) Stop(life, time);
-      change.drain.push_back(static_cast<std::int32_t>(youngest));
+      change.drain.push_back(replica);
+      return;
     }
-    return change;
+    std::erase(starting_, replica);
+    Stop(life, time);
+    change.gone.push_back(replica);
   }
 
-  const ScalingSpec& spec_;
-  const ScalerEntry& entry_;
-  std::vector<double> params_;
-  std::unique_ptr<Scaler> scaler_;
-  TimeNs cold_start_, period_, delay_, next_scrape_;
+  std::optional<Scaling> scaling_;
+  std::optional<Rolling> rolling_;
+  TimeNs rolls_next_ = kNever;  // one came up or failed then; the update has not looked since
   std::int64_t wanted_, starts_ = 0, staying_ = 0;
   TimeNs last_left_ = 0;
-  std::vector<Life> lives_;                // by number
-  std::deque<std::int32_t> starting_;      // in the order of their starts
-  std::vector<Departure> departures_;      // heap
-  std::deque<servecast::Scrape> scrapes_;  // the one that is seen first, then newer ones
+  std::vector<Life> lives_;            // by number
+  std::deque<std::int32_t> starting_;  // in the order of their starts
+  std::vector<Departure> departures_;  // heap
 };
 
-// Steps of the number of replicas in each state, from their lives.
-ScalingReport ScaledMembership::ReportTo(TimeNs end) const {
-  struct Step {
-    std::int64_t starting = 0, up = 0, draining = 0;
-  };
-  std::map<TimeNs, Step> steps;
-  steps[0];
-  const auto move = [&](TimeNs from, TimeNs to, std::int64_t Step::*state) {
-    if (from >= to || from >= end) return;
-    steps[from].*state += 1;
-    if (to < end) steps[to].*state -= 1;
-  };
-  ScalingReport report;
-  report.on = true;
-  TimeNs all = 0, up_time = 0;
-  for (const Life& life : LivesTo(end)) {
-    const TimeNs down = std::min(life.down, end);
+// Steps of the number of replicas in each state, from their lives. One that has failed counts as
+// one that starts: it takes no requests, but its GPUs.
+class LivesReport {
+ public:
+  explicit LivesReport(TimeNs end) : end_(end) { steps_[0]; }
+
+  // With the outages of it alone, in their order.
+  void Add(const Life& life, const std::vector<Failures::Outage>& outages) {
+    const TimeNs down = std::min(life.down, end_);
     const TimeNs drain = std::min(life.drain, down), up = std::min(life.up, drain);
-    move(life.from, up, &Step::starting);
-    move(up, drain, &Step::up);
-    move(drain, down, &Step::draining);
-    all += down - std::min(life.from, down);
-    up_time += drain - up;
-    report.stops += life.drain < end || (life.up == kNever && life.down < end) ? 1 : 0;
+    Move(life.from, up, &ScalingReport::Step::starting);
+    TimeNs since = up;
+    for (const Failures::Outage& outage : outages) {
+      // One that drained may have been down before.
+      if (outage.down > life.drain && outage.down >= life.down && !life.died) continue;
+      ++report_.failures.failures;
+      const TimeNs fails = std::min(outage.down, drain), back = std::min(outage.up, drain);
+      Serve(since, fails);
+      Move(fails, back, &ScalingReport::Step::starting);
+      down_ += back - fails;
+      since = back;
+    }
+    Serve(since, drain);
+    Move(drain, down, &ScalingReport::Step::draining);
+    all_ += down - std::min(life.from, down);
+    const bool removed = life.drain < end_ || (life.drain == kNever && life.down < end_);
+    report_.stops += removed ? 1 : 0;
   }
-  report.replica_s = Seconds(all);
-  if (end > 0) {
-    report.mean_replicas = Real(all) / Real(end);
-    report.mean_up = Real(up_time) / Real(end);
+
+  ScalingReport Take() {
+    report_.replica_s = Seconds(all_);
+    if (end_ > 0) {
+      report_.mean_replicas = Real(all_) / Real(end_);
+      report_.mean_up = Real(up_) / Real(end_);
+    }
+    report_.failures.down_s = Seconds(down_);
+    if (up_ + down_ > 0) report_.failures.availability = 1 - Real(down_) / Real(up_ + down_);
+    ScalingReport::Step now;
+    for (const auto& [time, step] : steps_) {
+      now.starting += step.starting;
+      now.up += step.up;
+      now.draining += step.draining;
+      report_.steps.push_back({Seconds(time), now.starting, now.up, now.draining});
+      report_.peak_up = std::max(report_.peak_up, now.up);
+    }
+    return std::move(report_);
   }
+
+ private:
+  void Serve(TimeNs from, TimeNs to) {
+    Move(from, to, &ScalingReport::Step::up);
+    up_ += to - from;
+  }
+  void Move(TimeNs from, TimeNs to, std::int64_t ScalingReport::Step::*state) {
+    if (from >= to || from >= end_) return;
+    steps_[from].*state += 1;
+    if (to < end_) steps_[to].*state -= 1;
+  }
+
+  TimeNs end_;
+  TimeNs all_ = 0, up_ = 0, down_ = 0;  // of replicas: there, up, failed
+  std::map<TimeNs, ScalingReport::Step> steps_;
+  ScalingReport report_;
+};
+
+ScalingReport OpenMembership::ReportTo(TimeNs end,
+                                       const std::vector<Failures::Outage>& outages) const {
+  std::vector<std::vector<Failures::Outage>> of(lives_.size());
+  for (const Failures::Outage& outage : outages) of[At(outage.replica)].push_back(outage);
+  std::vector<std::int64_t> outstanding(lives_.size());
+  std::vector<TimeNs> last(lives_.size(), 0);
+  for (std::size_t i = 0; i < lives_.size(); ++i) outstanding[i] = lives_[i].outstanding;
+  // With what has left by `end`, whatever of it was counted.
+  for (const Departure& left : departures_) {
+    if (left.time > end) continue;
+    --outstanding[At(left.replica)];
+    last[At(left.replica)] = std::max(last[At(left.replica)], left.time);
+  }
+  LivesReport lives(end);
+  for (std::size_t i = 0; i < lives_.size(); ++i) {
+    Life life = lives_[i];
+    if (life.state == State::kDraining && outstanding[i] == 0) Stop(life, last[i]);
+    lives.Add(life, of[i]);
+  }
+  ScalingReport report = lives.Take();
+  report.on = scaling_ || rolling_;
   report.starts = starts_;
-  report.cold_start_s = Seconds(cold_start_);
-  Step now;
-  for (const auto& [time, step] : steps) {
-    now.starting += step.starting;
-    now.up += step.up;
-    now.draining += step.draining;
-    report.steps.push_back({Seconds(time), now.starting, now.up, now.draining});
-    report.peak_up = std::max(report.peak_up, now.up);
-  }
+  report.cold_start_s = Seconds(ColdStart());
+  if (rolling_ && rolling_->done <= end)
+    report.rolling_update_s = Seconds(rolling_->done - rolling_->at);
   return report;
 }
-
 }  // namespace
 
 double MetricOf(ScalingMetric metric, const ScalerView& view) {
@@ -265,7 +416,7 @@ double MetricOf(ScalingMetric metric, const ScalerView& view) {
 }
 
 std::unique_ptr<Membership> MakeMembership(const Membership::Input& input) {
-  return std::make_unique<ScaledMembership>(input);
+  return std::make_unique<OpenMembership>(input);
 }
 
 }  // namespace servecast

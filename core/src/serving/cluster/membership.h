@@ -1,11 +1,21 @@
-// Which replicas a pool has over time: a scaler says how many, new ones take a cold start, and one
-// that is not wanted any more drains: it gets no request and ends when its last one has left.
+// Which replicas there are over time. A scaler says how many, new ones take a cold start, and one
+// that is not wanted any more drains: it gets no request and ends when its last one has left. One
+// that fails is back after its restart, with its number.
 //
 //   starting --cold start--> up --not wanted--> draining --last request leaves--> down
+//                           |  ^                    \---fails--> down
+//                     fails v  | restart
+//                         failed --not wanted--> down
 //
 // Replicas keep their numbers, and one that starts is a new number with empty caches. Scaled down
-// are those that start, the youngest first, then those that are up, likewise. The scaler sees what
-// was scraped last, `scrape_delay_s` before, at multiples of `scrape_period_s`.
+// are those that start, the youngest first, then those that have failed, then those that are up,
+// likewise, as a ReplicaSet of Kubernetes chooses: a pod that is not ready before one that is. The
+// scaler sees what was scraped last, `scrape_delay_s` before, at multiples of `scrape_period_s`.
+//
+// A rolling update replaces those that are there at its begin, as a Deployment of Kubernetes does
+// where the GPUs are those of all wanted replicas and of `max_surge` more: new ones start while so
+// many are free, which one that drains is not yet; old ones drain, the last to come up first, while
+// all but `max_unavailable` are up. Of the old, those that have failed go first.
 #pragma once
 
 #include <cstdint>
@@ -15,6 +25,7 @@
 #include "base/base.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
+#include "serving/cluster/failures.h"
 #include "serving/policy.h"
 
 namespace servecast {
@@ -22,10 +33,11 @@ namespace servecast {
 class Membership {
  public:
   struct Input {
-    const ScalingSpec& spec;  // outlives it
-    TimeNs cold_start = 0;
-    std::int64_t initial = 1;  // replicas that are up at 0, by number from 0 on
-  };
+    const ScalingSpec* scaling = nullptr;  // nullptr: no scaler
+    TimeNs cold_start = 0;                 // of a new replica
+    std::int64_t initial = 1;              // replicas that are up at 0, by number from 0 on
+    const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none; not with a scaler
+  };                                                    // what is referred to outlives it
   // What an engine says when it is scraped.
   struct Scraped {
     EngineLoad load;
@@ -34,12 +46,14 @@ class Membership {
   struct Change {
     std::int64_t start = 0;           // new replicas, which the caller makes and names by Started
     std::vector<std::int32_t> drain;  // of those up: they get no request from now on
+    std::vector<std::int32_t> gone;   // of those that start or have failed: they never come up
   };
   virtual ~Membership() = default;
 
-  // When the next replica comes up, a scrape is due or the scaler decides. At one time in that
-  // order.
+  // When the next replica comes up, a scrape is due, the scaler decides or the update goes on. At
+  // one time in that order.
   virtual TimeNs Next() const = 0;
+  TimeNs ColdStart() const { return cold_start_; }
   // The replicas whose cold start ends by then; each once.
   virtual std::vector<std::int32_t> ComeUp(TimeNs time) = 0;
   virtual bool ScrapesAt(TimeNs time) const = 0;
@@ -49,7 +63,14 @@ class Membership {
   virtual void Scrape(TimeNs time, const std::vector<Scraped>& scraped, std::int64_t held) = 0;
   virtual bool DecidesAt(TimeNs time) const = 0;
   virtual Change Decide(TimeNs time) = 0;
+  virtual bool RollsAt(TimeNs time) const = 0;
+  virtual Change Roll(TimeNs time) = 0;
   virtual void Started(std::int32_t replica, TimeNs time) = 0;
+
+  // A replica that is up or draining fails at that time, with or without requests; one that has
+  // failed is up again. False: it does not come back, for it was draining.
+  virtual bool Failed(std::int32_t replica, TimeNs time, bool with_requests) = 0;
+  virtual void Recovered(std::int32_t replica, TimeNs time) = 0;
 
   // A request is placed on a replica, or leaves it at that time, which may lie ahead.
   virtual void Placed(std::int32_t replica) = 0;
@@ -59,8 +80,16 @@ class Membership {
   virtual std::int64_t Staying() const = 0;
   virtual TimeNs LastLeft() const = 0;
 
-  // Up to `end`, without weights_s and what depends on GPUs and prices. O(replicas ever).
-  virtual ScalingReport ReportTo(TimeNs end) const = 0;
+  // Up to `end`, without weights_s, requests and what depends on GPUs and prices; with the outages
+  // that began by then. O((replicas ever + outages) log).
+  virtual ScalingReport ReportTo(TimeNs end,
+                                 const std::vector<Failures::Outage>& outages) const = 0;
+
+ protected:
+  explicit Membership(TimeNs cold_start) : cold_start_(cold_start) {}
+
+ private:
+  TimeNs cold_start_;
 };
 
 // In a file of its own, which the page's first module leaves out.
