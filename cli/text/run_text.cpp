@@ -148,6 +148,22 @@ std::string Retries(View report) {
                      Count(count("tokens_lost"), "output token"));
 }
 
+// Of replicas that come and go, or are replaced.
+std::string Fleet(View report) {
+  const View scaling = OfRun(report, "scaling");
+  if (!scaling.Is()) return "";
+  const auto count = [&](const char* key) {
+    return static_cast<std::int64_t>(scaling[key].NumberOr(0));
+  };
+  std::string text = fmt::format("{} and {} of replicas, up to {} up; {} GPUs on average",
+                                 Count(count("starts"), "start"), Count(count("stops"), "stop"),
+                                 count("peak_up"), FigureText(scaling["mean_gpus"]));
+  if (scaling["rolling_update_s"].Number()) {
+    text += fmt::format("; all replaced in {} s", FigureText(scaling["rolling_update_s"]));
+  }
+  return text + (report["scaling"].Is() ? "" : ", in the first run");
+}
+
 std::string Failures(View report) {
   const View failures = OfRun(report, "failures");
   if (!failures.Is()) return "";
@@ -233,6 +249,7 @@ std::string RunText(View report, const Style& style, const std::string& shown, b
   out += NamedLine(style, "costs", Costs(report));
   out += NamedLine(style, "draws", Draws(report));
   out += NamedLine(style, "memory", Memory(report));
+  out += NamedLine(style, "replicas", Fleet(report));
   out += NamedLine(style, "failures", Failures(report));
   out += NamedLine(style, "retries", Retries(report));
   out += NamedLine(style, "limit", verdict["limit"].Words());

@@ -333,8 +333,8 @@ TEST(PlanAutoscale, WhatCannotBeAsked_IsSaidAtOnce) {
   EXPECT_TRUE(has(Refused(Rising({"measure.warmup_s=7200"}), {.hours = {1, 2}}),
                   "/measure/warmup_s: found 7200 s"));
   EXPECT_TRUE(has(Refused(Rising({R"(cluster.scaling={"policy":"none"})",
-                                  R"(cluster.failures={"mtbf_s":400})"})),
-                  "/cluster/failures: found some"));
+                                  R"(cluster.failures={"schedule":[[10,0]]})"})),
+                  "/cluster/failures/schedule: found rows"));
   EXPECT_TRUE(has(Refused(Rising({R"(slo=[{"metric":"itl","percentile":99,"limit_ms":30}])"}),
                           {.windows = 0.9}),
                   "windows: found some beside a target of ITL"));

@@ -515,7 +515,7 @@ void CompareCase(std::uint64_t seed, Beside beside, Seen& seen) {
   const ClusterRun run = run_in(INT64_MAX);
   const TimeNs horizon = random_case.horizon.value_or(kClockEnd);
   TimeNs end = run.now;  // the last request may be refused, which no replica knows of
-  for (const TimeNs arrival : run.requests.arrival) end = std::max(end, arrival);
+  for (const TimeNs enqueue : run.results.enqueue) end = std::max(end, enqueue);
   if (end / 100 > length) return;  // more failures than a list of them is for
   NaiveMembers members(run, replicas, fails, router.seed, cold_start);
   members.Run(std::min(horizon, end + 1), wanted, beside == Beside::kUpdate ? &update : nullptr);

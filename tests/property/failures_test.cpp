@@ -1,6 +1,7 @@
 // Replicas that fail and come back, run as everybody runs them: every attempt ends once, and
 // failures that never come change nothing. failures_differential_test.cpp has the reference.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -46,6 +47,135 @@ TEST(Failures, ThatNeverCome_ChangeNoBit) {
       ExpectSameBits(without, with);
     }
   }
+}
+
+TEST(Failures, BesideAScaler_ThatNeverCome_ChangeNoBit) {
+  const std::vector<std::string> scaled = {
+      "cluster.scaling.policy=hpa", "cluster.scaling.metric=outstanding",
+      "cluster.scaling.target=4",  "cluster.scaling.engine_s=3",
+      "cluster.scaling.sync_s=5",   "cluster.scaling.scrape_period_s=5"};
+  std::vector<std::string> failing = scaled;
+  failing.push_back(R"(cluster.failures={"schedule":[[1e7,0]],"detect_s":3})");
+  const Report without = RunToEnd(Loaded(scaled));
+  EXPECT_GT(without.scaling.starts, 0);
+  Report with = RunToEnd(Loaded(failing));
+  EXPECT_EQ(with.scaling.failures.availability, 1);
+  with.scaling.failures = {};
+  ExpectSameBits(without, with);
+}
+
+// As a Deployment does: the pod stays, and is not ready.
+TEST(Failures, BesideAScaler_RestartInTheirPlace) {
+  const Report r =
+      RunToEnd(Loaded({kOneFails, "cluster.scaling.policy=hpa", "cluster.scaling.min_replicas=3",
+                       "cluster.scaling.max_replicas=3"}));
+  EXPECT_EQ(BrokenConservation(r), "");
+  EXPECT_EQ(r.scaling.starts, 0);
+  EXPECT_EQ(r.scaling.failures.failures, 1);
+  EXPECT_DOUBLE_EQ(r.scaling.failures.down_s, 10);
+  EXPECT_DOUBLE_EQ(r.scaling.mean_gpus, 3);  // its GPU is not given back
+  const Report fixed = RunToEnd(Loaded({kOneFails}));
+  EXPECT_EQ(r.ColumnOf("completion_ms"), fixed.ColumnOf("completion_ms"));
+}
+
+// What is lost for a while is made up for where the load of the others asks for it.
+TEST(Failures, BesideAScaler_OthersStartForTheLoad) {
+  std::vector<std::string> scaled = {R"(cluster.failures={"schedule":[[20,0]],"restart_s":1000})",
+                                     "cluster.scaling.policy=hpa",
+                                     "cluster.scaling.metric=outstanding",
+                                     "cluster.scaling.target=60",
+                                     "cluster.scaling.max_replicas=4",
+                                     "cluster.scaling.engine_s=3",
+                                     "cluster.scaling.sync_s=5",
+                                     "cluster.scaling.scrape_period_s=5",
+                                     "cluster.pools.0.replicas=1"};
+  const Report r = RunToEnd(Loaded(scaled));
+  EXPECT_EQ(BrokenConservation(r), "");
+  EXPECT_GT(r.scaling.starts, 0);
+  EXPECT_EQ(r.scaling.failures.failures, 1);
+  EXPECT_EQ(r.completed + r.scaling.failures.lost, r.arrived);
+}
+
+const std::vector<std::string> kUpdated = {
+    R"(cluster.rolling_update={"at_s":20,"start_s":5,"max_surge":1,"max_unavailable":0})"};
+
+TEST(RollingUpdate, ThatNeverComes_ChangesNoBit) {
+  const Report without = RunToEnd(Loaded());
+  Report with = RunToEnd(Loaded({R"(cluster.rolling_update={"at_s":1e7})"}));
+  EXPECT_FALSE(with.scaling.rolling_update_s);
+  EXPECT_DOUBLE_EQ(with.scaling.mean_gpus, 3);
+  with.scaling = {};
+  ExpectSameBits(without, with);
+}
+
+TEST(RollingUpdate, Surge_ReplacesOneAfterAnother) {
+  const Report r = RunToEnd(Loaded(kUpdated));
+  EXPECT_EQ(BrokenConservation(r), "");
+  EXPECT_EQ(r.completed, r.arrived);
+  EXPECT_EQ(r.scaling.starts, 3);
+  EXPECT_EQ(r.scaling.stops, 3);
+  for (const ScalingReport::Step& step : r.scaling.steps) {
+    EXPECT_EQ(step.up, 3) << step.at_s;
+    EXPECT_LE(step.starting + step.draining, 1) << step.at_s;
+  }
+  ASSERT_TRUE(r.scaling.rolling_update_s);
+  EXPECT_GE(*r.scaling.rolling_update_s, 15);  // three starts, and what drains between them
+  EXPECT_NEAR(r.scaling.replica_s, 3 * r.simulated_s + *r.scaling.rolling_update_s, 5);
+}
+
+TEST(RollingUpdate, WithoutMoreGpus_HasFewerThatServe) {
+  const Report r = RunToEnd(Loaded(
+      {R"(cluster.rolling_update={"at_s":20,"start_s":5,"max_surge":0,"max_unavailable":1})"}));
+  EXPECT_EQ(r.completed, r.arrived);
+  std::int64_t least = 3;
+  for (const ScalingReport::Step& step : r.scaling.steps) {
+    EXPECT_LE(step.starting + step.up + step.draining, 3) << step.at_s;
+    least = std::min(least, step.up);
+  }
+  EXPECT_EQ(least, 2);
+  EXPECT_DOUBLE_EQ(r.scaling.mean_gpus, 3);
+}
+
+TEST(RollingUpdate, Defaults_AreKubernetes) {
+  const RollingUpdateSpec update;
+  for (const auto& [replicas, surge, unavailable] :
+       {std::array{1, 1, 0}, {3, 1, 0}, {4, 1, 1}, {5, 2, 1}, {10, 3, 2}}) {
+    EXPECT_EQ(update.Surge(replicas), surge);
+    EXPECT_EQ(update.Unavailable(replicas), unavailable);
+  }
+}
+
+TEST(RollingUpdate, Slices_GiveTheSameReport) {
+  std::vector<std::string> updated = kUpdated;
+  updated.push_back(R"(cluster.failures={"mtbf_s":40,"restart_s":4,"detect_s":1})");
+  updated.push_back(kRetried);
+  const Report whole = RunToEnd(Loaded(updated));
+  EXPECT_EQ(BrokenConservation(whole), "");
+  EXPECT_GT(whole.scaling.failures.failures, 0);
+  for (const std::int64_t slice : {1, 7}) {
+    EXPECT_EQ(ReportJson(whole, ReportParts::kWithSeries),
+              ReportJson(RunToEnd(Loaded(updated), {}, slice), ReportParts::kWithSeries));
+  }
+}
+
+TEST(RollingUpdate, WhatCannotBe_IsRefused) {
+  const auto refused = [](std::vector<std::string> overrides) {
+    const Issues issues = IssuesOf(Loaded(std::move(overrides)));
+    return issues.empty() ? std::string() : issues.front().path;
+  };
+  EXPECT_EQ(refused(kUpdated), "");
+  EXPECT_EQ(refused({R"(cluster.rolling_update={"at_s":1,"max_surge":0,"max_unavailable":0})"}),
+            "/cluster/rolling_update/max_unavailable");
+  EXPECT_EQ(refused({R"(cluster.rolling_update={"at_s":1,"max_unavailable":4})"}),
+            "/cluster/rolling_update/max_unavailable");
+  EXPECT_EQ(refused({R"(cluster.rolling_update={"at_s":1})", "cluster.scaling.policy=hpa"}),
+            "/cluster/rolling_update");
+  EXPECT_EQ(refused({R"(cluster.rolling_update={"at_s":1})",
+                     R"(cluster.pools=[{"replicas":1},{"replicas":2}])"}),
+            "/cluster/rolling_update");
+  EXPECT_EQ(refused({R"(cluster.rolling_update={"at_s":1})",
+                     R"(cluster.failures={"mtbf_s":1000,"domain_replicas":3})"}),
+            "/cluster/failures/domain_replicas");
 }
 
 TEST(Failures, Schedule_LosesWhatTheReplicaHas) {

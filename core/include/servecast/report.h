@@ -270,7 +270,7 @@ struct ScalingReport {
   bool on = false;
   double cold_start_s = 0, weights_s = 0;  // a whole cold start; its part that loads weights
   std::int64_t starts = 0, stops = 0;      // decided by the scaler, or of the rolling update
-  std::optional<double> rolling_update_s;  // until no old replica was left; none: there were some
+  std::optional<double> rolling_update_s;  // until all replicas were new ones that are up
   std::int64_t peak_up = 0;                // most replicas up at one time
   double mean_up = 0;                      // over the run
   double mean_replicas = 0;                // likewise: starting, up or draining

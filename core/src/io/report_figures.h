@@ -354,7 +354,8 @@ void VisitScaling(const ScalingReport& s, Put& put) {
         put("cold_start_s", {"s", ""}, s.cold_start_s);
         put("weights_s", {"s", "The part of a cold start that loads the weights."}, s.weights_s);
         put("rolling_update_s",
-            {"s", "Until no old replica was left; null: no update, or some were left."},
+            {"s",
+             "Until all replicas were new ones that serve; null: no update, or not by the end."},
             s.rolling_update_s);
         put("starts", {"", "Decided by the scaler, or of the rolling update."}, s.starts);
         put("stops", {"", ""}, s.stops);

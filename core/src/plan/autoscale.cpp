@@ -470,10 +470,14 @@ Result<AutoscalePlan> AutoscalePlan::Create(Scenario scenario, Trace trace,
     issues.push_back({"/cluster/pools", Format("found {} pools, allowed 1: a scaler has one",
                                                scenario.cluster.pools.size())});
   }
-  if (scenario.cluster.failures.On()) {
-    issues.push_back({"/cluster/failures",
-                      "found some, allowed none: a scaler does not replace "
-                      "what fails"});
+  if (!scenario.cluster.failures.schedule.empty()) {
+    issues.push_back({"/cluster/failures/schedule",
+                      "found rows that name replicas, allowed none where their number is asked "
+                      "for: mtbf_s fails them by chance"});
+  }
+  if (scenario.cluster.rolling_update.On()) {
+    issues.push_back(
+        {"/cluster/rolling_update", "found one, allowed none: it is not modelled beside a scaler"});
   }
   CheckIsNotCapped(scenario, issues);
   const ArrivalSpec& arrivals = scenario.workload.arrivals;

@@ -5,6 +5,7 @@
 #include <string>
 #include <utility>
 
+#include "base/base.h"
 #include "base/text.h"
 #include "cost/all_reduce.h"
 #include "experiment/advise.h"
@@ -57,6 +58,21 @@ std::optional<Scenario> WithFailure(const Scenario& scenario, std::int64_t repli
   failures.domain_replicas = replicas;
   s.workload.requests =
       RequestsIn(s.workload, s.measure.warmup_s + 2 * steady_s + failures.restart_s);
+  s.measure.horizon_s.reset();
+  return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
+}
+
+// With as long a time before and behind as its new replicas take; nullopt: what the scenario has
+// cannot be combined with an update.
+std::optional<Scenario> WithRollingUpdate(const Scenario& scenario) {
+  Scenario s = scenario;
+  RollingUpdateSpec& update = s.cluster.rolling_update;
+  if (update.On()) return std::nullopt;
+  const std::int64_t replicas = s.cluster.pool().replicas;
+  const std::int64_t at_once = update.Surge(replicas) + update.Unavailable(replicas);
+  const double rounds = static_cast<double>(CeilDiv(replicas, at_once));
+  update.at_s = s.measure.warmup_s + update.start_s;
+  s.workload.requests = RequestsIn(s.workload, s.measure.warmup_s + (2 + rounds) * update.start_s);
   s.measure.horizon_s.reset();
   return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
 }
@@ -117,6 +133,15 @@ std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& option
                                             : Format("a node of {} replicas fails", replicas);
       const double restart_s = failed->cluster.failures.restart_s;
       drills.push_back({Format("{} for {} s", who, ShortNumber(restart_s)), std::move(*failed)});
+    }
+  }
+  if (has_rate && pools.size() == 1) {
+    if (std::optional<Scenario> updated = WithRollingUpdate(scenario)) {
+      const RollingUpdateSpec& update = updated->cluster.rolling_update;
+      const std::int64_t replicas = pools[0].replicas;
+      drills.push_back({Format("a rolling update, {} more and {} down at a time",
+                               update.Surge(replicas), update.Unavailable(replicas)),
+                        std::move(*updated)});
     }
   }
   if (has_rate) {

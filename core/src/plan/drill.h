@@ -25,7 +25,8 @@ Issues IssuesOf(const DrillOptions& options);
 
 // As it is; with one replica fewer, of each pool that has several; with one slow replica, of a
 // single pool that has several; of a load with a rate with one that fails in the midst of the run,
-// or all of a node, where the rest of it can be combined with failures; with a spike. The slow one
+// or all of a node, and with a rolling update by Kubernetes' defaults, where the rest of it can be
+// combined with these; with a spike. The slow one
 // needs step times that go by the GPU's figures.
 std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& options);
 

@@ -178,7 +178,7 @@ class OpenMembership final : public Membership {
       --old;
     }
     change.start = std::max<std::int64_t>(0, std::min(wanted_ - fresh, r.most - there));
-    if (old == 0) r.done = time;
+    if (old == 0 && up == wanted_) r.done = time;
     return change;
   }
 
