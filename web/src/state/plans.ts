@@ -9,7 +9,7 @@ import type { FormSource } from './fields';
 import { headroomOf } from './headroom';
 import { rateOf, ratePointer } from './rate';
 import { Searches } from './search';
-import type { Plan, PlanInputs, Store } from './store';
+import type { AppState, Plan, PlanInputs, Search, Store } from './store';
 import { firstRun } from '../lib/first-run';
 import { tookLong } from '../lib/work';
 
@@ -190,13 +190,10 @@ export class Plans {
     const { shown, plans } = this.#store.state;
     if (shown?.completeness !== 'final' || shown.outcome.report.slo.length === 0) return;
     const { report } = shown.outcome;
-    if (question === 'speculation' && !speculates(report)) return;
-    if (question === 'day' && !hasHours(report)) return;
-    if (question === 'autoscale' && !mayScale(report)) return;
+    if (!applies(question, report)) return;
     const known = plans[question];
     if (known && !['offered', 'stopped'].includes(known.kind) && this.isOf(question, known)) return;
-    // What a load costs needs no runs; a day, those of many deployments.
-    if ((!tookLong(report) && !long.has(question)) || question === 'cost') this.ask(question);
+    if (isQuick(question, report)) this.ask(question);
     else this.#set(question, this.#offered(shown.document, this.inputs));
   }
 
@@ -339,6 +336,32 @@ export function changes(report: Report): boolean {
 
 /** Replicas of its only pool may come and go with the load. */
 export const mayScale = (report: Report): boolean => hasHours(report) && (rateOf(report) !== null || changes(report));
+
+/** Whether it is a question about such a scenario. */
+export function applies(question: PlanQuestion, report: Report): boolean {
+  if (question === 'speculation') return speculates(report);
+  if (question === 'day') return hasHours(report);
+  return question !== 'autoscale' || mayScale(report);
+}
+
+/** It may be asked without a person: what a load costs needs no runs; a day, those of many deployments. */
+export const isQuick = (question: PlanQuestion, report: Report): boolean =>
+  (!tookLong(report) && !long.has(question)) || question === 'cost';
+
+/** Whether the search is one for the scenario as it is shown, and for what the blanks say. */
+export function isSearchOf(
+  search: Search,
+  { shown, plan_inputs: typed }: Pick<AppState, 'shown' | 'plan_inputs'>,
+): boolean {
+  const inputs = typed ?? standardInputs;
+  return (
+    search.document === shown?.document &&
+    search.rate === inputs.rate &&
+    search.axes === axesOf(inputs) &&
+    search.prices === pricesOf(inputs) &&
+    search.least === leastOf(inputs)
+  );
+}
 
 /** What a question reads of the inputs. */
 function read(question: PlanQuestion, inputs: PlanInputs): Json {

@@ -1,7 +1,7 @@
 // What comparisons show of a report, and what people call the settings that are compared.
 import type { Report } from 'servecast';
-import { formatCount, formatNumber, formatTime } from '../lib/format';
-import { segmentsOf } from '../state/document';
+import { formatCount, formatGiven, formatNumber, formatTime } from '../lib/format';
+import { segmentsOf, type Json } from '../state/document';
 import { labelOf } from '../state/fields';
 import { poolList } from '../state/pools';
 import { firstRun } from '../lib/first-run';
@@ -85,6 +85,15 @@ export function settingName(pointer: string, several: boolean): string {
   if (own in ofPool) return several ? `${ofPool[own] ?? ''} of pool ${Number(index) + 1}` : (ofPool[own] ?? '');
   if (length) return `${length[1] === 'prompt' ? 'Prompt' : 'Output'} length, ${length[2] ?? ''}, tokens`;
   return labels[pointer] ?? `${labelOf(`/${segmentsOf(pointer)[0] ?? ''}`)}: ${labelOf(pointer).toLowerCase()}`;
+}
+
+/** A value of a setting, without its unit. */
+export function settingText(value: Json | undefined): string {
+  if (value === undefined || value === null) return 'not set';
+  if (typeof value === 'number') return formatGiven(value);
+  if (typeof value === 'boolean') return value ? 'on' : 'off';
+  const text = typeof value === 'string' ? value : JSON.stringify(value);
+  return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }
 
 /** The target that is nearest to its limit, or furthest beyond. */

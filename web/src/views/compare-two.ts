@@ -2,12 +2,12 @@
 // scenario by another engine, and B, which is on the page.
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import { formatGiven, marginText, sentence } from '../lib/format';
+import { marginText, sentence } from '../lib/format';
 import { differences } from '../state/compare';
 import { engineInForce, enginePlace, enginesOf } from '../state/engines';
 import { reportOf, type Beside } from '../state/store';
-import type { Document, Json } from '../state/document';
-import { changeText, closestTarget, figures, nameOfTarget, settingName } from './compare-figures';
+import type { Document } from '../state/document';
+import { changeText, closestTarget, figures, nameOfTarget, settingName, settingText } from './compare-figures';
 import { renderReasons } from './compare-reasons';
 import type { ViewContext } from './context';
 import { renderSign } from './verdict';
@@ -97,7 +97,7 @@ function sideBySide(view: ViewContext, beside: Beside, own: Report | null): Temp
         : html`<div class="table-scroll" tabindex="0" role="region" aria-label="Fields that differ">
       <table id="differing">
         <thead><tr><th scope="col">Setting</th><th scope="col">A</th><th scope="col">B</th></tr></thead>
-        <tbody>${differing.map(({ pointer, a, b }) => html`<tr><th scope="row" title=${pointer}>${settingName(pointer, several)}</th><td>${inWords(a)}</td><td>${inWords(b)}</td></tr>`)}</tbody>
+        <tbody>${differing.map(({ pointer, a, b }) => html`<tr><th scope="row" title=${pointer}>${settingName(pointer, several)}</th><td>${settingText(a)}</td><td>${settingText(b)}</td></tr>`)}</tbody>
       </table>
     </div>`
     }`;
@@ -108,12 +108,4 @@ function targetInWords(report: Report): string {
   return target
     ? `${nameOfTarget(target)}${target.margin === null ? '' : `, ${marginText(1 - target.margin)}`}`
     : 'no limit is set';
-}
-
-function inWords(value: Json | undefined): string {
-  if (value === undefined || value === null) return 'not set';
-  if (typeof value === 'number') return formatGiven(value);
-  if (typeof value === 'boolean') return value ? 'on' : 'off';
-  const text = typeof value === 'string' ? value : JSON.stringify(value);
-  return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }

@@ -1,13 +1,13 @@
 // How much load the scenario holds, in the verdict: the answer of the plan's question, asked in the idle time. Its place
 // is kept by words of the usual length, so that nothing moves when it comes. Loaded after the first verdict.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
-import { formatGiven, formatNumber, sentence } from '../lib/format';
+import { formatNumber, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { headroomOf, type Headroom } from '../state/headroom';
 import { rateOf } from '../state/rate';
 import { tookLong } from '../lib/work';
 import styles from '../styles/holds.css?inline';
-import { loadUnit, sureWords } from './sure-words';
+import { comparedRate, loadUnit, sureWords } from './sure-words';
 import type { ViewContext } from './context';
 
 type Found = Extract<Headroom, { kind: 'found' }>;
@@ -46,7 +46,7 @@ export class HoldsElement extends LitElement {
     const unit = loadUnit(answer.unit);
     const { shown } = this.view.state;
     const own = shown ? rateOf(shown.outcome.report) : null;
-    return html`Holds up to <b>${formatNumber(value)} ${unit}</b> (${formatNumber(low)} to ${formatNumber(high)})${own === null ? nothing : `, ${compared(value / own)}`}${sure ? html`; ${sureWords(sure)}` : nothing}.`;
+    return html`Holds up to <b>${formatNumber(value)} ${unit}</b> (${formatNumber(low)} to ${formatNumber(high)})${own === null ? nothing : `, ${comparedRate(value / own)}`}${sure ? html`; ${sureWords(sure)}` : nothing}.`;
   }
 
   /** What the verdict says of this rate alone, or what was tried so far: coarse, and drawn so. */
@@ -71,14 +71,6 @@ export class HoldsElement extends LitElement {
   async #ask(): Promise<void> {
     (await this.view.app.plans()).ask('max-rate');
   }
-}
-
-/** "20 % above this rate", "3.2 times this rate". */
-function compared(ratio: number): string {
-  if (ratio >= 2) return `${formatNumber(ratio, 2)} times this rate`;
-  const share = Math.abs(ratio - 1);
-  if (share < 0.005) return 'just this rate';
-  return `${formatGiven(Number((100 * share).toPrecision(2)))}\u202f% ${ratio > 1 ? 'above' : 'below'} this rate`;
 }
 
 addStyles(styles);

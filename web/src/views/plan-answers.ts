@@ -19,7 +19,7 @@ import { ratePointer, type Plans } from '../state/plans';
 import type { Plan } from '../state/store';
 import { closestTarget, nameOfTarget } from './compare-figures';
 import type { ViewContext } from './context';
-import { sureWords } from './sure-words';
+import { doubtsText, sureWords } from './sure-words';
 import { renderSign } from './verdict';
 
 export interface AnswerContext {
@@ -41,9 +41,8 @@ function noFigure(plan: Plan): TemplateResult {
 
 /** Runs of the answer's own scenarios that say otherwise. */
 export function renderDoubts(answer: PlanAnswer): TemplateResult | typeof nothing {
-  const doubts = 'checked' in answer ? answer.checked.filter(({ agrees }) => !agrees) : [];
-  if (doubts.length === 0) return nothing;
-  return html`<p class="plan-note"><b>${doubts.map((doubt) => `But a run of ${doubt.of} says otherwise: ${sentence(doubt.sentence)}`).join(' ')}</b></p>`;
+  const doubts = doubtsText(answer);
+  return doubts === '' ? nothing : html`<p class="plan-note"><b>${doubts}</b></p>`;
 }
 
 function basis(runs: number, requests: number): string {

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { SearchAnswer, SearchPoint } from 'servecast';
 import { dollarText, shortLabel } from '../charts/pareto-chart';
 import { countOf, formatCount, formatNumber, formatPercent, sentence } from '../lib/format';
-import { axesOf, leastOf, pricesOf, standardInputs, type Plans } from '../state/plans';
+import { isSearchOf, standardInputs, type Plans } from '../state/plans';
 import type { ViewContext } from './context';
 import { evidenceWords } from './tiles';
 import { renderSign } from './verdict';
@@ -28,15 +28,9 @@ export function renderSearch(
   load: string,
   varied: TemplateResult,
 ): TemplateResult {
-  const { search, shown } = view.state;
+  const { search } = view.state;
   const inputs = view.state.plan_inputs ?? standardInputs;
-  const isOld =
-    search !== null &&
-    (search.document !== shown?.document ||
-      search.rate !== inputs.rate ||
-      search.axes !== axesOf(inputs) ||
-      search.prices !== pricesOf(inputs) ||
-      search.least !== leastOf(inputs));
+  const isOld = search !== null && !isSearchOf(search, view.state);
   const ask = html`<button type="button" ?disabled=${!plans} @click=${() => plans?.search()}>Search</button>`;
   return html`<section class="card plan" id="plan-search" aria-label="Cheapest design">
     <h3 class="question">${inputs.energy === 1 ? 'Least energy' : 'Cheapest'} of all GPUs with a price, tensor parallel and weights for ${load}?</h3>

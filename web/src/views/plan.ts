@@ -6,10 +6,9 @@ import '../charts/growth-chart';
 import '../charts/pareto-chart';
 import '../charts/rate-chart';
 import '../charts/scaling-chart';
-import { countOf, formatGiven, readNumber, sentence } from '../lib/format';
+import { formatGiven, readNumber, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { fieldAt, unitOf, withRateOfSessions } from '../state/fields';
-import { poolsInWords, poolsOf } from '../state/pools';
 import {
   changes,
   rateOf,
@@ -25,7 +24,6 @@ import type { Plan, PlanInputs } from '../state/store';
 import styles from '../styles/plan.css?inline';
 import { listedOn, listedPrice } from './api-prices';
 import type { ViewContext } from './context';
-import { nameOfTarget } from './compare-figures';
 import { addLimit } from './form';
 import {
   renderDoubts,
@@ -41,6 +39,7 @@ import { renderDay } from './plan-day';
 import { renderSpeculation } from './plan-speculation';
 import { renderTornado } from './plan-tornado';
 import { renderSearch } from './plan-search';
+import { allTargets, deploymentText, loadWord, questionNames, targetText } from './question-words';
 import { inputsOf, ranges, withInputs, type InputName, type Range } from './plan-inputs';
 
 export class PlanElement extends LitElement {
@@ -120,7 +119,7 @@ export class PlanElement extends LitElement {
     below: TemplateResult | typeof nothing = nothing,
   ): TemplateResult {
     const plan = this.view.state.plans[question];
-    return html`<section class="card plan" id="plan-${question}" aria-label=${names[question]}>
+    return html`<section class="card plan" id="plan-${question}" aria-label=${questionNames[question]}>
       <h3 class="question">${asked}</h3>${below}
       ${plan && this.plans ? this.#body(question, plan, answer, this.plans) : html`<p class="quiet-text">Waits for the scenario’s own run.</p>`}
     </section>`;
@@ -260,17 +259,6 @@ export class PlanElement extends LitElement {
   }
 }
 
-const names: Readonly<Record<PlanQuestion, string>> = {
-  'max-rate': 'Highest load',
-  'min-gpus': 'Fewest GPUs',
-  growth: 'Growth',
-  day: 'Hours of a day',
-  autoscale: 'Autoscaling',
-  drill: 'What if',
-  tornado: 'What moves it',
-  cost: 'Own GPUs or an API',
-  speculation: 'Speculation',
-};
 /** Why it waits to be asked. */
 const offers: Partial<Record<PlanQuestion, string>> = {
   day: 'Each number of replicas takes an answer of its own: some seconds.',
@@ -313,28 +301,6 @@ const labels: Readonly<Record<InputName, string>> = {
   energy: 'Least energy instead of the lowest price',
   prices: 'Prices of GPUs',
 };
-
-function targetText(slo: Report['slo'][number]): string {
-  return slo.limit_ms === null
-    ? `${formatGiven((slo.limit_share ?? 0) * 100)}\u202f% ${nameOfTarget(slo)}`
-    : sentence(`${nameOfTarget(slo)} <= ${formatGiven(slo.limit_ms)} ms`).replace(/\.$/, '');
-}
-
-const allTargets = ({ slo }: Report): string =>
-  slo.length === 1 ? 'the target' : slo.length === 2 ? 'both targets' : `all ${slo.length} targets`;
-
-function loadWord(report: Report): string {
-  if (report.workload.source === 'trace') return 'speed of the trace';
-  return rateOf(report) === null ? 'load' : 'rate';
-}
-
-/** "2 × H100 SXM 80 GB", "3 prefill + 5 decode". */
-function deploymentText({ scenario, gpus }: Report): string {
-  const resolved = scenario as Parameters<typeof poolsOf>[0]['document'];
-  const pools = poolsOf({ document: resolved, resolved: null });
-  const name = (resolved['hardware'] as { name?: string } | undefined)?.name;
-  return pools.length > 1 || !name ? `${poolsInWords(pools)} (${countOf(gpus, 'GPU')})` : `${gpus} × ${name}`;
-}
 
 addStyles(styles);
 customElements.define('sc-plan', PlanElement);

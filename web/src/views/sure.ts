@@ -1,6 +1,6 @@
 // What a verdict rests on, in full, for who asks "How sure?": the runs, the model of step times, and how far that was off
 // where it was compared. Loaded when it is opened.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { LitElement, html, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { levelText } from '../lib/format';
 
@@ -21,10 +21,14 @@ export class SureElement extends LitElement {
   }
 
   protected override render(): TemplateResult {
-    const { latency_model: model, evidence, model_error: error } = this.report;
-    const known = evidence.sentence || model.known_error || 'Its error is not known.';
-    return html`<p class="quiet-text">${runs(this.report)} Step times: model ${model.backend}, ${sources[model.provenance]}. ${known}${error ? ` ${error.sentence}` : nothing}</p>`;
+    return html`<p class="quiet-text">${runs(this.report)} ${restsOn(this.report)}</p>`;
   }
+}
+
+/** The model of step times, and how far it was off where it was compared. */
+export function restsOn({ latency_model: model, evidence, model_error: error }: Report): string {
+  const known = evidence.sentence || model.known_error || 'Its error is not known.';
+  return `Step times: model ${model.backend}, ${sources[model.provenance]}. ${known}${error ? ` ${error.sentence}` : ''}`;
 }
 
 function runs({ certainty, workload, slo }: Report): string {

@@ -24,7 +24,7 @@ import { pricePointer } from './form';
 
 type Target = Report['slo'][number];
 type Metric = Target['metric'];
-type Latency = Target & { readonly limit_ms: number };
+export type Latency = Target & { readonly limit_ms: number };
 
 /** The target of everybody that the tile of a metric shows: of the 99th percentile before others. */
 function targetOf(report: Report, metric: Metric): Latency | undefined {
@@ -100,9 +100,12 @@ function evidenceMark(view: ViewContext, { evidence, latency_model: model }: Rep
 /** That the target is met, of sampling and the forecast's error together. */
 function chance({ band }: Latency): TemplateResult | typeof nothing {
   if (!band) return nothing;
-  const { probability: p } = band;
-  const text = p > 0.99 ? '> 99\u202f%' : p < 0.01 ? '< 1\u202f%' : levelText(p);
-  return html`<span class="chance" title="The probability that this target is met">met: <b>${text}</b></span>`;
+  return html`<span class="chance" title="The probability that this target is met">met: <b>${chanceText(band.probability)}</b></span>`;
+}
+
+/** "90 %", "> 99 %". */
+export function chanceText(probability: number): string {
+  return probability > 0.99 ? '> 99\u202f%' : probability < 0.01 ? '< 1\u202f%' : levelText(probability);
 }
 
 function latencyTile(view: ViewContext, report: Report, metric: 'ttft' | 'tpot', mark: TemplateResult): TemplateResult {
@@ -140,7 +143,7 @@ function latencyTile(view: ViewContext, report: Report, metric: 'ttft' | 'tpot',
   </div>`;
 }
 
-function marginWords(target: Latency, side: Side | null): string {
+export function marginWords(target: Latency, side: Side | null): string {
   const { value_ms: value, limit_ms: limit, unserved_share: unserved, band } = target;
   if (unserved > 1 - target.percentile / 100) return `${formatPercent(unserved)} got no answer`;
   if (value === null) return 'no value';
@@ -270,19 +273,30 @@ function costTile(view: ViewContext, report: Report): TemplateResult {
       }
     </div>`;
   }
+  const { month, thousand } = costsOf(report, cost);
+  return html`<div class="card tile">
+    ${head}
+    ${valueLine({ number: month, unit: 'a month' }, '')}
+    <p class="tile-note"><b>$${formatNumber(cost)}</b> per M tokens out<br /><b>${thousand}</b> per 1k requests<br />${priceText(report, pointer)}</p>
+  </div>`;
+}
+
+/** Of a month of so many hours and of 1,000 requests, from the cost of a million output tokens. */
+export function costsOf(report: Report, cost: number): { month: string; thousand: string } {
+  const perHour = cost * report.output_tokens_per_s * 0.0036;
+  return {
+    month: `$${formatCount(Math.round(perHour * hoursOfMonth))}`,
+    thousand: `$${formatNumber(perHour / report.requests_per_s / 3.6)}`,
+  };
+}
+
+/** What GPUs cost by the hour, and according to whom. */
+export function priceText(report: Report, pointer: string | null): string {
   const price = pointer === null ? undefined : getAt(report.scenario as Document, pointer);
   const basis = pointer && getAt(report.scenario as Document, pointer.replace(/[^/]+$/, 'price_basis'));
   const hourly = report.pools?.reduce((sum, pool) => sum + (pool.cost_per_hour ?? 0), 0);
-  const note =
-    hourly !== undefined
-      ? `all pools: $${formatNumber(hourly)} per hour`
-      : typeof price === 'number'
-        ? `at $${price.toFixed(2)} per GPU-hour, ${basis || 'your price'}`
-        : 'from the price of the GPU';
-  const perHour = cost * report.output_tokens_per_s * 0.0036;
-  return html`<div class="card tile">
-    ${head}
-    ${valueLine({ number: `$${formatCount(Math.round(perHour * hoursOfMonth))}`, unit: 'a month' }, '')}
-    <p class="tile-note"><b>$${formatNumber(cost)}</b> per M tokens out<br /><b>$${formatNumber(perHour / report.requests_per_s / 3.6)}</b> per 1k requests<br />${note}</p>
-  </div>`;
+  if (hourly !== undefined) return `all pools: $${formatNumber(hourly)} per hour`;
+  return typeof price === 'number'
+    ? `at $${price.toFixed(2)} per GPU-hour, ${String(basis || 'your price')}`
+    : 'from the price of the GPU';
 }
