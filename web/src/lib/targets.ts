@@ -7,12 +7,15 @@ export type Side = 'meets' | 'near' | 'misses';
 /** Of the probability that a target is met: as the engine's Sureness has it (core/include/servecast/error_band.h). */
 const sureness = { meets: 0.9, misses: 0.1 };
 
+/** More requests got no answer than may be beyond the limit: whatever the others took, it is missed. */
+export const isLost = ({ metric, unserved_share: unserved, percentile }: Target): boolean =>
+  metric !== 'attainment' && unserved > 1 - percentile / 100;
+
 /** On which side of its limit a target lies, by the probability of its band or else by its interval; null: nothing is
     known of it. */
 export function sideOf(target: Target): Side | null {
   const { band, low, high } = target;
-  const isLost = target.unbounded || target.unserved_share > 1 - target.percentile / 100;
-  if (target.metric !== 'attainment' && isLost) return 'misses';
+  if (target.metric !== 'attainment' && (target.unbounded || isLost(target))) return 'misses';
   if (band) return sideBy(band.probability);
   if (target.metric === 'attainment') {
     const { share, limit_share: limit = 1 } = target;

@@ -5,6 +5,7 @@ import { segmentsOf, type Json } from '../state/document';
 import { labelOf } from '../state/fields';
 import { poolList } from '../state/pools';
 import { firstRun } from '../lib/first-run';
+import { decidingTarget } from '../lib/targets';
 
 export type Target = Report['slo'][number];
 
@@ -96,14 +97,8 @@ export function settingText(value: Json | undefined): string {
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }
 
-/** The target that is nearest to its limit, or furthest beyond. */
-export function closestTarget(report: Pick<Report, 'slo'>): Target | null {
-  const margin = ({ unbounded, margin: own }: Target) => (unbounded ? -Infinity : (own ?? -Infinity));
-  return report.slo.reduce<Target | null>(
-    (closest, each) => (closest === null || margin(each) < margin(closest) ? each : closest),
-    null,
-  );
-}
+/** The target that decides, which the verdict's sentence names, too: nearest to its limit, or furthest beyond. */
+export const closestTarget = ({ slo }: Pick<Report, 'slo'>): Target | null => decidingTarget(slo) ?? null;
 
 export function nameOfTarget({ metric, percentile, class: of }: Target): string {
   const name = metric === 'attainment' ? 'within all limits' : `${metric.toUpperCase()} p${percentile}`;

@@ -4,6 +4,7 @@ import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { countOf, formatGivenTime, formatPercent, formatTime, levelText, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
+import { isLost } from '../lib/targets';
 import { comparablePointers, isLadder } from '../state/compare';
 import { enginePlace, enginesInWords, notCarried } from '../state/engines';
 import { issueText } from '../state/fields';
@@ -215,9 +216,10 @@ export class CompareElement extends LitElement {
 
   #rung({ name, isCurrent, report, document }: Variant, target: Target | null, top: number): TemplateResult {
     const share = target && shareOfLimit(target);
-    const height = target?.unbounded ? 100 : Math.min(100, (100 * (share ?? 0)) / top);
+    const beyond = target !== null && (target.unbounded || isLost(target));
+    const height = beyond ? 100 : Math.min(100, (100 * (share ?? 0)) / top);
     const value = target?.metric === 'attainment' ? formatPercent(target.share) : formatTime(target?.value_ms);
-    const text = target?.unbounded ? 'no bound' : share === null ? '' : value;
+    const text = target?.unbounded ? 'no bound' : beyond ? 'no answer' : share === null ? '' : value;
     return html`<button type="button" class="rung ${isCurrent ? 'current' : ''}" title=${target ? `${nameOfTarget(target)} ${valueText(target)}` : ''} ?disabled=${!report || isCurrent} @click=${() => this.view.app.useVariant(document)}>
       <span class="shaft"><span class="bar is-${report?.verdict.state ?? 'empty'}" .style=${`height:${height.toFixed(1)}%`}><b>${text}</b></span></span>
       <span>${name}</span>
@@ -248,6 +250,7 @@ function valueText(target: Target): string {
   const { low, high } = target.band ?? target;
   if (limit === null) return `${formatPercent(share)}, at least ${formatPercent(least)}`;
   if (unbounded) return `no bound, limit ${formatGivenTime(limit)}`;
+  if (isLost(target)) return `${formatPercent(target.unserved_share)} got no answer, limit ${formatGivenTime(limit)}`;
   const range = low === null || value === null ? '' : rangeText(low, high, value);
   const interval = range === '' ? '' : ` (${range})`;
   return `${formatTime(value)} of ${formatGivenTime(limit)}${interval}`;

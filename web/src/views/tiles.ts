@@ -16,7 +16,7 @@ import {
   timeQuantity,
   type Quantity,
 } from '../lib/format';
-import { sideOf, type Side } from '../lib/targets';
+import { isLost, sideOf, type Side } from '../lib/targets';
 import { getAt, type Document } from '../state/document';
 import { isAwaited, isUncertain, reportOf } from '../state/store';
 import type { ViewContext } from './context';
@@ -145,7 +145,7 @@ function latencyTile(view: ViewContext, report: Report, metric: 'ttft' | 'tpot',
 
 export function marginWords(target: Latency, side: Side | null): string {
   const { value_ms: value, limit_ms: limit, unserved_share: unserved, band } = target;
-  if (unserved > 1 - target.percentile / 100) return `${formatPercent(unserved)} got no answer`;
+  if (isLost(target)) return `${formatPercent(unserved)} got no answer`;
   if (value === null) return 'no value';
   if (side === 'near' && !band) return 'too close to call';
   return marginText(value / limit);
