@@ -256,6 +256,13 @@ export abstract class ChartElement extends LitElement {
     if (line && plot) render(this.readout(plot), line);
   }
 
+  /** As SVG text, so wide and in these colours, without its heading; "": it is empty. The element need not be in the page. */
+  async picture(palette: Palette, width: number): Promise<string> {
+    if (this.emptyReason() !== null) return '';
+    const { asSvg } = await import('./chart-files');
+    return asSvg({ heading: '', palette, titles: [] }, (host) => this.buildPlots(host, palette, width));
+  }
+
   async #save(select: HTMLSelectElement): Promise<void> {
     const kind = select.value;
     select.value = '';

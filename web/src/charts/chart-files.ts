@@ -188,9 +188,9 @@ class Recorder extends PathWriter {
 const titleHeight = 24;
 const tiles = new Map<HTMLCanvasElement, { readonly colour: string; readonly size: number }>();
 
-/** One file with the title and all plots that `draw` makes, below each other. */
-async function asSvg(
-  { heading, palette, titles }: SavedChart,
+/** One file with the heading and all plots that `draw` makes, below each other; heading "": the plots alone, without a margin. */
+export async function asSvg(
+  { heading, palette, titles }: Pick<SavedChart, 'heading' | 'palette' | 'titles'>,
   draw: (host: HTMLElement) => readonly uPlot[],
 ): Promise<string> {
   const recorders = new Map<HTMLCanvasElement, Recorder>();
@@ -218,9 +218,9 @@ async function asSvg(
   const drawn = plots.map(({ ctx }) => ctx as unknown as Recorder);
   for (const plot of plots) plot.destroy();
   const ratio = devicePixelRatio;
-  const margin = 16 * ratio;
+  const margin = heading === '' ? 0 : 16 * ratio;
   const width = Math.max(...drawn.map(({ canvas }) => canvas.width)) + 2 * margin;
-  let top = 40 * ratio;
+  let top = heading === '' ? 0 : 40 * ratio;
   const titled = (title: string) =>
     `<text x="${margin}" y="${top - 6 * ratio}" style="font:${escaped(palette.font.replace('13px', `${13 * ratio}px`))}" fill="${palette.ink}">${escaped(title)}</text>`;
   const parts = drawn.map(({ canvas, shapes }, index) => {
@@ -232,7 +232,11 @@ async function asSvg(
   });
   const definitions = new Map(drawn.flatMap((recorder) => [...recorder.definitions]));
   const height = top + margin;
-  return `<svg xmlns="http://www.w3.org/2000/svg" width="${short(width / ratio)}" height="${short(height / ratio)}" viewBox="0 0 ${short(width)} ${short(height)}"><defs>${[...definitions.values()].join('')}</defs><rect width="100%" height="100%" fill="${palette.surface}"/><text x="${margin}" y="${26 * ratio}" style="font:${escaped(palette.font.replace('13px', `600 ${15 * ratio}px`))}" fill="${palette.ink}">${escaped(heading)}</text>${parts.join('')}</svg>\n`;
+  const title =
+    heading === ''
+      ? ''
+      : `<text x="${margin}" y="${26 * ratio}" style="font:${escaped(palette.font.replace('13px', `600 ${15 * ratio}px`))}" fill="${palette.ink}">${escaped(heading)}</text>`;
+  return `<svg xmlns="http://www.w3.org/2000/svg" width="${short(width / ratio)}" height="${short(height / ratio)}" viewBox="0 0 ${short(width)} ${short(height)}"><defs>${[...definitions.values()].join('')}</defs><rect width="100%" height="100%" fill="${palette.surface}"/>${title}${parts.join('')}</svg>\n`;
 }
 
 export interface SavedChart {
