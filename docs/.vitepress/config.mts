@@ -95,6 +95,7 @@ export default defineConfig({
           'how-to/python',
           'how-to/library',
           'how-to/figure',
+          'how-to/report',
           'embed',
           'ci',
           'sweeps',

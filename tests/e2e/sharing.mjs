@@ -1,7 +1,7 @@
 // Tasks of sharing: the dialog, what it hands out, and links with their author's result. Part of run.mjs.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { field, fingerprint, nextResult, verdict } from './browser.mjs';
+import { banded, field, fingerprint, nextResult, verdict } from './browser.mjs';
 import { audit, preset, site, task } from './harness.mjs';
 
 const clipboard = { permissions: ['clipboard-read', 'clipboard-write'] };
@@ -211,6 +211,122 @@ await task(
   { acceptDownloads: true },
 );
 
+const hostile = '<img src=x onerror=alert(1)>';
+
+async function openReport(page) {
+  await openDialog(page);
+  await kind(page, 'Report');
+  await page.getByRole('button', { name: 'Open the report' }).click();
+  await page.locator('.paper[data-ready=true]').waitFor();
+}
+
+/** The saved file as somebody opens it: what it asks for, beside itself, and whether anything in it runs. */
+async function opened(page, text) {
+  const other = await page.context().newPage();
+  const asked = [];
+  other.on('request', (request) => request.url().startsWith('data:') || asked.push(request.url()));
+  other.on('dialog', (dialog) => asked.push(`a dialog: ${dialog.message()}`) && dialog.dismiss());
+  await other.setContent(text, { waitUntil: 'load' });
+  return { other, asked };
+}
+
+await task(
+  'report: what the page shows is one page of paper in light colours, and one file without scripts that asks for nothing',
+  async (page) => {
+    await banded(page);
+    const sentence = await page.locator('.verdict .sentence').innerText();
+    const top = await page.title();
+    await openReport(page);
+    const sheet = page.locator('.paper');
+    assert.equal(await sheet.locator('h1').innerText(), sentence);
+    const text = await sheet.innerText();
+    assert.ok(text.includes(`${hostile} ·`), 'the title, as text');
+    assert.match(text, /Load\n.*rate 41\sreq\/s/);
+    assert.match(text, /Sequences \(max_num_seqs\) 128\srequests \(else 256\srequests\)/);
+    assert.match(
+      text,
+      /TTFT p99\s+[\d.]+\sms\s+[\d.]+ to [\d.]+\sms\s+[\d.]+ to [\d.]+\sms\s+200\sms\s+\d+\s% to spare/,
+    );
+    assert.match(text, /Not asked of this scenario: .*Fewest GPUs/);
+    assert.match(text, /Calibrated\. \d+ runs of/);
+    assert.match(text, /engine \d+\.\d+\.\d+ · fingerprint [0-9a-f]{16}/);
+    assert.equal(await page.locator('#page').isVisible(), false);
+    assert.equal(await page.locator('img[src="x"]').count(), 0);
+    assert.equal(await sheet.locator('.pictures img').count(), 2);
+    await audit(page);
+    for (const format of ['A4', 'Letter']) {
+      const pdf = await page.pdf({ format, printBackground: true });
+      assert.equal(pdf.toString('latin1').match(/\/Type *\/Page\b/g).length, 1, format);
+    }
+    await page.emulateMedia({ media: 'print' });
+    const colours = await page.evaluate(() =>
+      ['.paper', ':root'].map((each) => getComputedStyle(document.querySelector(each)).backgroundColor),
+    );
+    assert.deepEqual(colours, ['rgb(255, 255, 255)', 'rgb(255, 255, 255)'], 'on paper, of a dark page');
+    assert.equal(await page.locator('.sheet-tools').isVisible(), false);
+    await page.emulateMedia({ media: null });
+    await page.getByLabel('How sure').uncheck();
+    assert.doesNotMatch(await sheet.innerText(), /Calibrated/);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save HTML' }).click(),
+    ]);
+    assert.match(file.suggestedFilename(), /^servecast-[0-9a-f]{8}-report\.html$/);
+    const saved = readFileSync(await file.path(), 'utf8');
+    assert.doesNotMatch(saved, /<script|<link|<iframe|<!--|@import|url\((?!%23)/);
+    assert.deepEqual(
+      [...saved.matchAll(/\s(?:src|srcset|href|action|on\w+)="([^"]{0,9})/g)]
+        .map(([, to]) => to)
+        .filter((to) => !to.startsWith('data:')),
+      ['http://12'],
+      'the link alone leads away',
+    );
+    assert.ok(saved.includes('&lt;img src=x onerror=alert(1)&gt;') && !saved.includes('<img src=x'));
+    const { other, asked } = await opened(page, saved);
+    assert.equal(await other.locator('h1').innerText(), sentence);
+    assert.match(await other.title(), /^<img src=x onerror=alert\(1\)>: Servecast report$/);
+    assert.equal(
+      await other.evaluate(() => [...document.images].every(({ naturalWidth }) => naturalWidth > 300)),
+      true,
+    );
+    assert.equal(await other.locator('h1').evaluate((each) => getComputedStyle(each).color), 'rgb(20, 24, 31)');
+    const link = await other.locator('footer a').getAttribute('href');
+    assert.deepEqual(asked, []);
+    await other.close();
+    await page.keyboard.press('Escape');
+    await page.locator('sc-sheet').waitFor({ state: 'detached' });
+    assert.equal(await page.title(), top);
+    assert.equal(await page.evaluate(() => document.activeElement?.textContent), 'Share');
+    await page.goto('about:blank');
+    await page.goto(link);
+    await page.locator('[data-pin="verified"]').waitFor();
+    return `${saved.length} bytes`;
+  },
+  {
+    fragment: `#p=${preset}&workload.arrivals.rate_per_s=41&engine.max_num_seqs=128&name=${encodeURIComponent(hostile)}`,
+    acceptDownloads: true,
+    colorScheme: 'dark',
+  },
+);
+
+await task('report: asks nothing by itself, and takes up what is asked there', async (page) => {
+  await page.locator('.holds[data-kind=found]').waitFor();
+  const held = await page.locator('.holds b').innerText();
+  await openReport(page);
+  const sheet = page.locator('.paper');
+  assert.ok((await sheet.innerText()).includes(`Holds up to ${held}`));
+  assert.equal(await sheet.locator('.plan-rows tr').count(), 1);
+  await page.getByLabel('Targets as the load grows').check();
+  await page.waitForFunction(() => document.querySelectorAll('.paper .pictures img').length === 3);
+  await page.getByRole('button', { name: 'Ask the plan’s quick questions' }).click();
+  await sheet.locator('.plan-rows th', { hasText: 'Fewest GPUs for 40 req/s' }).waitFor();
+  // Others may still be under way.
+  assert.match(await sheet.innerText(), /Not asked of this scenario: Hours of a day, Autoscaling, Cheapest design\./);
+  assert.equal(await page.locator('#ask-quick').count(), 0);
+  await page.locator('.paper[data-ready=true]').waitFor();
+  await audit(page);
+});
+
 await task(
   'share: a long link offers the file',
   async (page) => {
@@ -245,7 +361,7 @@ for (const [name, options] of Object.entries({
     `axe: sharing, ${name}`,
     async (page) => {
       await openDialog(page);
-      for (const each of ['Link', 'Element', 'Card', 'JSON']) {
+      for (const each of ['Link', 'Element', 'Card', 'Report', 'JSON']) {
         await kind(page, each);
         await audit(page);
       }
@@ -253,6 +369,11 @@ for (const [name, options] of Object.entries({
       assert.ok(wide <= 0, `the page is ${wide} px wider than the window`);
       const dialog = await page.locator('#share').boundingBox();
       assert.ok(dialog.x >= 0 && dialog.x + dialog.width <= (await page.evaluate(() => innerWidth)));
+      await page.keyboard.press('Escape');
+      await openReport(page);
+      await audit(page);
+      const sheet = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(sheet <= 0, `the report is ${sheet} px wider than the window`);
     },
     options,
   );

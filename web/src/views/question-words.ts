@@ -1,6 +1,6 @@
 // What the questions of capacity are called, and the targets, the load and the deployment that they are about.
 import type { PlanQuestion, Report } from 'servecast';
-import { countOf, formatGiven, sentence } from '../lib/format';
+import { countOf, formatGiven, formatGivenTime, sentence } from '../lib/format';
 import { poolsInWords, poolsOf } from '../state/pools';
 import { rateOf } from '../state/rate';
 import { nameOfTarget } from './compare-figures';
@@ -17,9 +17,19 @@ export const questionNames: Readonly<Record<PlanQuestion, string>> = {
   speculation: 'Speculation',
 };
 
+/** "within TTFT 300 ms and TPOT 40 ms", where it has limits of its own. */
+function attainmentText(slo: Report['slo'][number]): string {
+  const own = (['ttft', 'tpot', 'e2e'] as const).flatMap((metric) => {
+    const limit = slo[`${metric}_ms`];
+    return limit === undefined ? [] : [`${metric.toUpperCase()} ${formatGivenTime(limit)}`];
+  });
+  if (own.length === 0) return nameOfTarget(slo);
+  return `within ${own.join(' and ')}${slo.class === undefined ? '' : ` of ${slo.class}`}`;
+}
+
 export function targetText(slo: Report['slo'][number]): string {
   return slo.limit_ms === null
-    ? `${formatGiven((slo.limit_share ?? 0) * 100)}\u202f% ${nameOfTarget(slo)}`
+    ? `${formatGiven((slo.limit_share ?? 0) * 100)}\u202f% ${attainmentText(slo)}`
     : sentence(`${nameOfTarget(slo)} <= ${formatGiven(slo.limit_ms)} ms`).replace(/\.$/, '');
 }
 

@@ -8,14 +8,13 @@ import { addStyles } from '../lib/part';
 import { cardOf } from '../share/card';
 import { pointerOfPath, uis, type EmbedOptions } from '../share/embed-options';
 import { holds, withPin } from '../share/encode';
-import { pinOf } from '../share/pin';
 import { addressOf, commandOf, elementOf, iframeOf, markdownOf, type Shared } from '../share/snippets';
 import type { App } from '../state/app';
-import { needsTrace, titleOf } from '../state/document';
 import { fieldAt, placeName, placedFields } from '../state/fields';
 import { reportOf, type Shown } from '../state/store';
 import styles from '../styles/share.css?inline';
 import './keep';
+import { certainOf, sharedOf, traceOf } from './shared';
 
 const kinds = [
   ['link', 'Link'],
@@ -23,6 +22,7 @@ const kinds = [
   ['iframe', 'Iframe'],
   ['element', 'Element'],
   ['card', 'Card'],
+  ['report', 'Report'],
   ['json', 'JSON'],
   ['result', 'Result'],
   ['command', 'Command'],
@@ -36,6 +36,7 @@ const copied: Readonly<Record<Kind, string>> = {
   iframe: 'Iframe copied',
   element: 'Element copied',
   card: 'Card copied, as SVG',
+  report: '',
   json: 'Scenario copied, as JSON',
   result: 'Result copied, as JSON',
   command: 'Command copied',
@@ -121,25 +122,11 @@ export class ShareElement extends LitElement {
 
   /** The certain run of what is on the page. */
   get #shown(): Shown | null {
-    const { shown, document } = this.app.store.state;
-    return shown?.completeness === 'final' && shown.document === document ? shown : null;
+    return certainOf(this.app.store.state);
   }
 
   get #shared(): Shared {
-    const { document, catalog, preset_id: preset } = this.app.store.state;
-    const report = this.#shown ? reportOf(this.#shown) : null;
-    const named = catalog?.presets.scenarios.find(({ id }) => id === preset);
-    return {
-      site: new URL('.', location.href).href,
-      link: withPin(this.link, this.pinned && report ? pinOf(report) : ''),
-      title: titleOf(document, named),
-      report,
-    };
-  }
-
-  get #trace(): string | null {
-    const { document, wanted_trace: name } = this.app.store.state;
-    return needsTrace(document) ? (name ?? '') : null;
+    return sharedOf(this.app.store.state, this.link, this.pinned);
   }
 
   /** Those that the scenario has. */
@@ -171,9 +158,10 @@ export class ShareElement extends LitElement {
       case 'result':
         return this.#resultText();
       case 'command':
-        return commandOf(shared, this.#trace);
+        return commandOf(shared, traceOf(this.app.store.state));
       case 'deploy':
         return this.exported?.text ?? '';
+      case 'report':
       case 'keep':
         return '';
     }
@@ -202,7 +190,8 @@ export class ShareElement extends LitElement {
       ${this.kind === 'iframe' || this.kind === 'element' ? this.#looks() : nothing}
       ${this.kind === 'deploy' ? this.#deployment() : nothing}
       ${this.kind === 'keep' ? html`<sc-keep .app=${this.app} .renamed=${() => void this.#linkAnew()}></sc-keep>` : nothing}
-      ${this.kind === 'keep' ? nothing : this.kind === 'card' ? this.#picture() : content === '' && this.kind === 'result' ? html`<p>There is no result before a run is done.</p>` : this.#field(content)}
+      ${this.kind === 'report' ? this.#report() : nothing}
+      ${this.kind === 'keep' || this.kind === 'report' ? nothing : this.kind === 'card' ? this.#picture() : content === '' && this.kind === 'result' ? html`<p>There is no result before a run is done.</p>` : this.#field(content)}
       ${this.kind === 'deploy' ? this.#leftOut() : this.#about()}
       <div class="button-row">
         ${content === '' ? nothing : html`<button type="button" class="primary" @click=${() => void this.#copy()}>Copy</button>`}
@@ -241,10 +230,25 @@ export class ShareElement extends LitElement {
     return html`<img class="share-card" alt=${this.#shown ? reportOf(this.#shown).verdict.sentence : ''} src=${`data:image/svg+xml;charset=utf-8,${encodeURIComponent(svg)}`} />`;
   }
 
+  #report(): TemplateResult {
+    return html`<p>The answer as a sheet of paper, to print or to save as one file: verdict, inputs, figures with their intervals, latency tail, plan answers so far, evidence, and the link that runs it again.</p>
+      ${this.#shown ? html`<div class="button-row"><button type="button" class="primary" id="open-report" @click=${() => void this.#openReport()}>Open the report</button></div>` : html`<p>There is no report before a run is done.</p>`}`;
+  }
+
+  async #openReport(): Promise<void> {
+    try {
+      const { openSheet } = await import('./sheet');
+      this.querySelector('dialog')?.close();
+      openSheet(this.app);
+    } catch {
+      this.said = 'There is no connection.';
+    }
+  }
+
   #about(): TemplateResult | typeof nothing {
-    if (['json', 'card', 'result', 'keep'].includes(this.kind)) return nothing;
+    if (['json', 'card', 'report', 'result', 'keep'].includes(this.kind)) return nothing;
     const address = addressOf(this.#shared);
-    const words = holds(address, this.#trace);
+    const words = holds(address, traceOf(this.app.store.state));
     return html`<label class="share-pin"><input type="checkbox" .checked=${this.pinned && this.#shown !== null} ?disabled=${this.#shown === null} @change=${(event: Event) => (this.pinned = (event.target as HTMLInputElement).checked)} />
         With my result: whoever opens it sees whether their run gives the same bits</label>
       <p class="quiet-text" id="share-holds">It holds ${words}${this.#isLong ? ' That is long for a chat: send scenario.json instead.' : ''}</p>`;

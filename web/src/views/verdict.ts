@@ -168,13 +168,13 @@ function basis(view: ViewContext, report: Report): TemplateResult {
 }
 
 /** A simulation that breaks a law is a defect of ours: nothing else on the page is to be believed. */
-function disagreement(report: Report): TemplateResult | typeof nothing {
+export function disagreement(report: Report): TemplateResult | typeof nothing {
   const broken = firstRun(report).sanity.filter(({ ok }) => !ok);
   if (broken.length === 0) return nothing;
   return html`<p class="sanity-bad"><b>Simulation and bound disagree:</b> ${broken.map(({ help }) => help).join(' ')} This is a defect of Servecast.</p>`;
 }
 
-function runsInWords(report: Report): string {
+export function runsInWords(report: Report): string {
   const { certainty, slo } = report;
   const banded = slo.find(({ band }) => band)?.band;
   const brackets = banded ? `, ${levelText(banded.level)} bands` : slo.length > 0 ? ', 95\u202f% intervals' : '';
