@@ -126,6 +126,7 @@ struct Simulation::State {
         .scaling = cluster.scaling.On() ? &cluster.scaling : nullptr,
         .rolling_update = cluster.rolling_update.On() ? &cluster.rolling_update : nullptr,
         .cold_start = ColdStart(),
+        .grace = Grace(),
         .failures = cluster.failures.On() ? &cluster.failures : nullptr,
         .epp = &cluster.epp});
   }
@@ -143,6 +144,14 @@ struct Simulation::State {
     const RollingUpdateSpec& update = scenario.cluster.rolling_update;
     if (update.On()) return SecondsToNs(update.start_s);
     return spec.On() ? SecondsToNs(spec.node_s + spec.image_s + WeightsS() + spec.engine_s) : 0;
+  }
+
+  TimeNs Grace() const {
+    const ClusterSpec& cluster = scenario.cluster;
+    const std::optional<double>& seconds = cluster.scaling.On()
+                                               ? cluster.scaling.termination_grace_period_s
+                                               : cluster.rolling_update.termination_grace_period_s;
+    return seconds ? SecondsToNs(*seconds) : kNever;
   }
 
   ScalingReport ScalingTo(TimeNs end) const {

@@ -29,6 +29,7 @@ struct NaiveOutage {
 struct NaiveReplica {
   TimeNs from = 0, up = 0;               // it starts, it serves
   TimeNs drain = kNever, gone = kNever;  // it gets no more requests, it is not there
+  TimeNs cut = kNever;                   // its time is over, if it still drains
   std::vector<NaiveOutage> outages = {};
   std::int64_t lives = 1;
 
@@ -83,11 +84,13 @@ TimeNs EndOfLife(const FailureSpec& spec, std::int64_t seed, std::int32_t replic
 class NaiveMembers {
  public:
   NaiveMembers(const ClusterRun& run, std::int64_t first, const FailureSpec* failures,
-               std::int64_t seed, TimeNs cold_start)
+               std::int64_t seed, TimeNs cold_start, TimeNs grace)
       : replicas(static_cast<std::size_t>(first)),
         failures_(failures),
         seed_(seed),
         cold_start_(cold_start),
+        grace_(grace),
+        run_(run),
         busy_(run.reports.size(), 0),
         lost_(run.reports.size(), -1) {
     const std::vector<TimeNs> ends = EndsOf(run);
@@ -129,6 +132,7 @@ class NaiveMembers {
   }
 
   std::vector<NaiveReplica> replicas;
+  bool unsure = false;  // the records do not say what it should have done
 
  private:
   TimeNs NextDown(std::size_t i, TimeNs from, std::int64_t life) const {
@@ -166,10 +170,22 @@ class NaiveMembers {
     }
     return least;
   }
+  // The end of the step that is under way. One that a failure ends is in no record.
+  TimeNs UnderWay(std::size_t i, TimeNs now) {
+    for (std::size_t s = 0; i < run_.steps.size() && s < run_.steps[i].size(); ++s) {
+      const StepRecord& step = run_.steps[i][s];
+      if (step.start < now && now < step.end) return step.end;
+    }
+    unsure = unsure || (DryAt(i) > now && next_down_[i] < kNever);
+    return now;
+  }
   void Remove(NaiveReplica& r, TimeNs now) {
     const auto i = static_cast<std::size_t>(&r - replicas.data());
     if (r.Serves(now)) {
       r.drain = now;
+      if (grace_ == kNever) return;
+      r.cut = std::max(now + grace_, UnderWay(i, now));
+      if (DryAt(i) > r.cut) r.gone = r.cut;
       return;
     }
     r.gone = now;
@@ -232,7 +248,8 @@ class NaiveMembers {
   }
   const FailureSpec* failures_;
   std::int64_t seed_;
-  TimeNs cold_start_;
+  TimeNs cold_start_, grace_;
+  const ClusterRun& run_;
   std::vector<TimeNs> busy_, lost_;  // when the last request left or was lost with it
   std::vector<TimeNs> next_down_;
 };
@@ -379,16 +396,17 @@ bool IsForIt(const RandomCase& c) {
 
 struct Seen {
   std::int64_t lives = 0, requests = 0, lost = 0, refused = 0, held = 0, retried = 0, timed_out = 0,
-               failures = 0, started = 0, updated = 0, died_draining = 0;
+               failures = 0, started = 0, updated = 0, died_draining = 0, cut = 0;
 };
 
 // Each life of the replica alone, by the reference.
 void CompareLives(const RandomCase& random_case, const ClusterRun& run, std::int32_t replica,
-                  const std::vector<NaiveOutage>& outages,
-                  const std::vector<NaivePlacement>& places, Seen& seen) {
+                  const NaiveReplica& one, const std::vector<NaivePlacement>& places, Seen& seen) {
+  const std::vector<NaiveOutage>& outages = one.outages;
   for (std::size_t life = 0; life <= outages.size(); ++life) {
     const TimeNs from = life == 0 ? 0 : outages[life - 1].up;
-    const TimeNs to = life < outages.size() ? outages[life].down : kNever;
+    TimeNs to = life < outages.size() ? outages[life].down : one.cut;
+    if (to >= random_case.horizon.value_or(kNever)) to = kNever;
     std::vector<std::size_t> rows;
     bool held = false;
     for (std::size_t r = 0; r < places.size(); ++r) {
@@ -399,25 +417,30 @@ void CompareLives(const RandomCase& random_case, const ClusterRun& run, std::int
     }
     seen.held += held ? 1 : 0;
     if (rows.empty() || held) continue;  // who was held comes later than a request alone would
-    const std::optional<TimeNs> dies =
-        life < outages.size() ? std::optional<TimeNs>(to) : std::nullopt;
+    const std::optional<TimeNs> dies = to < kNever ? std::optional<TimeNs>(to) : std::nullopt;
     const ReferenceOutput alone = RunReference(OnlyRows(random_case, run, rows), dies);
     ++seen.lives;
+    // A step that was formed before the replica was told to drain may come to nothing.
+    const bool cut_off =
+        to == one.cut && to < kNever && std::any_of(rows.begin(), rows.end(), [&](std::size_t r) {
+          return run.results.state[r] == RequestState::kLost;
+        });
     for (std::size_t i = 0; i < rows.size(); ++i) {
       const std::size_t r = rows[i];
       const RequestResults &a = run.results, &b = alone.results;
       ++seen.requests;
       seen.timed_out += dies && a.state[r] == RequestState::kTimedOut ? 1 : 0;
       ASSERT_EQ(a.state[r], b.state[i]) << "request " << r << ", life " << life;
-      ASSERT_EQ(a.first_scheduled[r], b.first_scheduled[i]) << r;
       ASSERT_EQ(a.first_token[r], b.first_token[i]) << r;
       ASSERT_EQ(a.completion[r], b.completion[i]) << r;
       ASSERT_EQ(a.generated[r], b.generated[i]) << r;
-      ASSERT_EQ(a.preemptions[r], b.preemptions[i]) << r;
-      ASSERT_EQ(a.cached_tokens[r], b.cached_tokens[i]) << r;
       if (a.state[r] == RequestState::kLost) {
         ASSERT_EQ(a.lost_at[r], to);
       }
+      if (cut_off) continue;
+      ASSERT_EQ(a.first_scheduled[r], b.first_scheduled[i]) << r;
+      ASSERT_EQ(a.preemptions[r], b.preemptions[i]) << r;
+      ASSERT_EQ(a.cached_tokens[r], b.cached_tokens[i]) << r;
     }
   }
 }
@@ -504,6 +527,12 @@ void CompareCase(std::uint64_t seed, Beside beside, Seen& seen) {
   } else if (beside == Beside::kUpdate) {
     update = DrawnUpdate(seed, replicas, length);
   }
+  std::optional<double> grace;
+  if (seed % 4 < 2) {
+    const double u = Uniform(router.seed, Stream::kRouter, 5'000'000);
+    grace = seed % 4 == 0 ? u * 0.05 * static_cast<double>(length) / 1e9 : 0;
+  }
+  scaling.spec.termination_grace_period_s = update.termination_grace_period_s = grace;
   const TimeNs cold_start = beside == Beside::kUpdate ? NsOf(update.start_s) : scaling.cold_start;
   SCOPED_TRACE(std::to_string(seed) + " " + router.name + " " +
                std::to_string(static_cast<int>(beside)));
@@ -517,13 +546,10 @@ void CompareCase(std::uint64_t seed, Beside beside, Seen& seen) {
   TimeNs end = run.now;  // the last request may be refused, which no replica knows of
   for (const TimeNs enqueue : run.results.enqueue) end = std::max(end, enqueue);
   if (end / 100 > length) return;  // more failures than a list of them is for
-  NaiveMembers members(run, replicas, fails, router.seed, cold_start);
+  NaiveMembers members(run, replicas, fails, router.seed, cold_start,
+                       grace ? NsOf(*grace) : kNever);
   members.Run(std::min(horizon, end + 1), wanted, beside == Beside::kUpdate ? &update : nullptr);
-  if (getenv("DBG")) {
-    fprintf(stderr, "at %g start %g surge %ld unav %ld replicas %ld end %ld\n", *update.at_s*1e9, update.start_s*1e9, update.Surge(replicas), update.Unavailable(replicas), replicas, end);
-    for (auto& st : run.scaling.steps) { auto n = members.At(NsOf(st.at_s)); fprintf(stderr, "%.0f  eng %ld %ld %ld  naive %ld %ld %ld\n", st.at_s*1e9, st.starting, st.up, st.draining, n.starting, n.up, n.draining); }
-    for (auto& m : members.replicas) { fprintf(stderr, "from %ld up %ld drain %ld gone %ld:", m.from, m.up, m.drain==kNever?-1:m.drain, m.gone==kNever?-1:m.gone); for (auto& o : m.outages) fprintf(stderr, " [%ld %ld]", o.down, o.up); fprintf(stderr,"\n"); }
-  }
+  if (members.unsure) return;
   for (const ScalingReport::Step& step : run.scaling.steps) {
     if (run.now == 0) continue;  // nobody was there for any time
     const ScalingReport::Step naive = members.At(NsOf(step.at_s));
@@ -546,10 +572,13 @@ void CompareCase(std::uint64_t seed, Beside beside, Seen& seen) {
     const NaiveReplica& one = members.replicas[i];
     seen.failures += static_cast<std::int64_t>(one.outages.size());
     seen.started += one.from > 0 ? 1 : 0;
+    seen.cut += one.cut < kNever
+                    ? std::count(run.results.lost_at.begin(), run.results.lost_at.end(), one.cut)
+                    : 0;
     seen.died_draining += one.drain < one.gone && one.gone < kNever ? 1 : 0;
     failures += std::count_if(one.outages.begin(), one.outages.end(),
                               [&](const NaiveOutage& o) { return o.down <= run.now; });
-    CompareLives(random_case, run, static_cast<std::int32_t>(i), one.outages, places, seen);
+    CompareLives(random_case, run, static_cast<std::int32_t>(i), one, places, seen);
     if (::testing::Test::HasFatalFailure()) return;
   }
   seen.updated += run.scaling.rolling_update_s ? 1 : 0;
@@ -601,6 +630,7 @@ TEST(FailuresDifferential, BesideScalers_AreAsTheReferenceHasThem) {
   EXPECT_GT(seen.lost, 100);
   EXPECT_GT(seen.started, 200);
   EXPECT_GT(seen.died_draining, 5);
+  EXPECT_GT(seen.cut, 20);
 }
 
 TEST(FailuresDifferential, RollingUpdates_AreAsTheReferenceHasThem) {
@@ -616,6 +646,7 @@ TEST(FailuresDifferential, RollingUpdates_AreAsTheReferenceHasThem) {
   EXPECT_GT(seen.started, 200);
   EXPECT_GT(seen.updated, 50);
   EXPECT_GT(seen.died_draining, 5);
+  EXPECT_GT(seen.cut, 20);
 }
 
 }  // namespace

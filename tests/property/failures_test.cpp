@@ -52,7 +52,7 @@ TEST(Failures, ThatNeverCome_ChangeNoBit) {
 TEST(Failures, BesideAScaler_ThatNeverCome_ChangeNoBit) {
   const std::vector<std::string> scaled = {
       "cluster.scaling.policy=hpa", "cluster.scaling.metric=outstanding",
-      "cluster.scaling.target=4",  "cluster.scaling.engine_s=3",
+      "cluster.scaling.target=4",   "cluster.scaling.engine_s=3",
       "cluster.scaling.sync_s=5",   "cluster.scaling.scrape_period_s=5"};
   std::vector<std::string> failing = scaled;
   failing.push_back(R"(cluster.failures={"schedule":[[1e7,0]],"detect_s":3})");
@@ -136,6 +136,39 @@ TEST(RollingUpdate, WithoutMoreGpus_HasFewerThatServe) {
   EXPECT_DOUBLE_EQ(r.scaling.mean_gpus, 3);
 }
 
+// Answers of some ten seconds: what is on a replica that drains is done, or cut off after two.
+TEST(RollingUpdate, GracePeriod_CutsOffWhatIsLeft) {
+  const std::vector<std::string> updated = {
+      "workload.output_tokens.value=1000",
+      R"(cluster.rolling_update={"at_s":20,"start_s":5,"termination_grace_period_s":2})"};
+  const Report r = RunToEnd(Loaded(updated));
+  EXPECT_EQ(BrokenConservation(r), "");
+  EXPECT_EQ(r.scaling.failures.failures, 0);
+  EXPECT_EQ(r.scaling.failures.availability, 1);
+  EXPECT_GT(r.scaling.failures.lost, 100);
+  EXPECT_EQ(r.completed + r.scaling.failures.lost, r.arrived);
+  double since = 0;
+  for (std::size_t i = 0; i < r.scaling.steps.size(); ++i) {
+    const ScalingReport::Step& step = r.scaling.steps[i];
+    since = step.draining > 0 && i > 0 && r.scaling.steps[i - 1].draining == 0 ? step.at_s : since;
+    if (step.draining == 0 && since > 0) {
+      EXPECT_NEAR(step.at_s, since + 2, 0.05);
+      since = 0;
+    }
+  }
+  std::vector<std::string> retried = updated;
+  retried.push_back(kRetried);
+  EXPECT_EQ(RunToEnd(Loaded(retried)).scaling.failures.lost, 0);
+  std::vector<std::string> patient = {
+      updated[0],
+      R"(cluster.rolling_update={"at_s":20,"start_s":5,"termination_grace_period_s":1000})"};
+  const Report all = RunToEnd(Loaded(patient));
+  EXPECT_EQ(all.completed, all.arrived);
+  const Report unlimited =
+      RunToEnd(Loaded({updated[0], R"(cluster.rolling_update={"at_s":20,"start_s":5})"}));
+  EXPECT_EQ(all.ColumnOf("completion_ms"), unlimited.ColumnOf("completion_ms"));
+}
+
 TEST(RollingUpdate, Defaults_AreKubernetes) {
   const RollingUpdateSpec update;
   for (const auto& [replicas, surge, unavailable] :
@@ -147,6 +180,7 @@ TEST(RollingUpdate, Defaults_AreKubernetes) {
 
 TEST(RollingUpdate, Slices_GiveTheSameReport) {
   std::vector<std::string> updated = kUpdated;
+  updated[0].insert(updated[0].size() - 1, R"(,"termination_grace_period_s":0.5)");
   updated.push_back(R"(cluster.failures={"mtbf_s":40,"restart_s":4,"detect_s":1})");
   updated.push_back(kRetried);
   const Report whole = RunToEnd(Loaded(updated));

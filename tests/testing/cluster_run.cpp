@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 
 #include "cost/model_cost.h"
 #include "serving/cluster/cluster.h"
@@ -10,6 +11,17 @@
 #include "testing/engine_run.h"
 
 namespace servecast::testing {
+
+namespace {
+
+TimeNs GraceOf(const ClusterScaling* scaling, const RollingUpdateSpec* update) {
+  std::optional<double> seconds;
+  if (scaling != nullptr) seconds = scaling->spec.termination_grace_period_s;
+  if (update != nullptr) seconds = update->termination_grace_period_s;
+  return seconds ? NsOf(*seconds) : kNever;
+}
+
+}  // namespace
 
 ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                       const RouterChoice& router, std::int64_t slice, const ClusterScaling* scaling,
@@ -66,6 +78,7 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                    .cold_start = scaling != nullptr          ? scaling->cold_start
                                  : rolling_update != nullptr ? NsOf(rolling_update->start_s)
                                                              : 0,
+                   .grace = GraceOf(scaling, rolling_update),
                    .failures = failures,
                    .epp = &router.epp});
   while (!cluster.Advance(slice)) {

@@ -60,6 +60,8 @@ struct ScalingSpec {
   double scrape_period_s = 15, scrape_delay_s = 0;
   double node_s = 0, image_s = 0, engine_s = 91;
   double weights_gb_s = 0.9;
+  // How long a replica drains at most; none: until its last request has left.
+  std::optional<double> termination_grace_period_s;
 
   bool On() const { return policy != "none"; }
 };
@@ -86,6 +88,7 @@ struct RollingUpdateSpec {
   std::optional<std::int64_t> max_surge;        // replicas that may be there beside those wanted
   std::optional<std::int64_t> max_unavailable;  // of those wanted, that may not be up
   double start_s = 153;                         // of a new one, until it is up
+  std::optional<double> termination_grace_period_s;  // as a scaler's
 
   bool On() const { return at_s.has_value(); }
   std::int64_t Surge(std::int64_t replicas) const { return max_surge.value_or((replicas + 3) / 4); }

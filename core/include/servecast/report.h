@@ -253,7 +253,8 @@ struct ReplicaReport {
   std::optional<double> ttft_mean_ms;  // none: no request of it got its first token
 };
 
-// Replicas that failed and came back; those up over time are in ScalingReport.
+// Replicas that failed and came back, or were cut off as they drained; those up over time are in
+// ScalingReport.
 struct FailureReport {
   bool on = false;
   std::int64_t failures = 0;

@@ -69,6 +69,18 @@ constexpr FeatureRow kRows[] = {
      "\"none\"", "with cluster.scaling"},
     {kFailures, kRules, [](S s) { return s.cluster.failures.On(); }, "/cluster/failures", "none",
      "with cluster.failures"},
+    {kFailures, kRules,
+     [](S s) {
+       return s.cluster.scaling.On() && s.cluster.scaling.termination_grace_period_s.has_value();
+     },
+     "/cluster/scaling/termination_grace_period_s", "none", "with a replica that is cut off"},
+    {kFailures, kRules,
+     [](S s) {
+       return s.cluster.rolling_update.On() &&
+              s.cluster.rolling_update.termination_grace_period_s.has_value();
+     },
+     "/cluster/rolling_update/termination_grace_period_s", "none",
+     "with a replica that is cut off"},
     {kRollingUpdate, kOfCompat, [](S s) { return s.cluster.rolling_update.On(); },
      "/cluster/rolling_update", "none", "with cluster.rolling_update"},
     {kTimeouts, kRules, [](S s) { return FirstWithTimeout(s) < s.workload.classes.size(); },
@@ -195,8 +207,8 @@ constexpr FeaturePair kPairs[] = {
     {kRollingUpdate, kScaling,
      "a number of replicas that changes as they are replaced is not modelled"},
     {kQueueCaps, kRollingUpdate, "whom one turns away a router would send to another"},
-    {kQueueCaps, kFailures, "whom one turns away a router would send to another"},
     {kQueueCaps, kScaling, "whom one turns away a router would send to another"},
+    {kQueueCaps, kFailures, "whom one turns away a router would send to another"},
     {kQueueCaps, kReplicas, "whom one turns away a router would send to another"},
     {kTiers, kNoPrefixCache, "they keep what the prefix cache overwrites"},
     {kHostOverlap, kSync,

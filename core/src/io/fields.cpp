@@ -271,6 +271,9 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
   });
 }
 
+constexpr const char* kGraceHelp =
+    "how long a replica drains before its requests are lost; default: until the last has left";
+
 void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
   Fields<ScalingSpec> f(v, s, base);
   Choices names, scaled;
@@ -316,6 +319,8 @@ void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
     add("engine_s", "s", 0, 86400,
         "cold start: start of the engine, with compilation and graph capture",
         &ScalingSpec::engine_s);
+    g.Add({.name = "termination_grace_period_s", .unit = "s", .max = 1e8, .help = kGraceHelp},
+          &ScalingSpec::termination_grace_period_s);
   });
 }
 
@@ -372,6 +377,8 @@ void Describe(FieldVisitor& v, RollingUpdateSpec& s, const RollingUpdateSpec& ba
          .max = 86400,
          .help = "from the start of a new replica until it serves"},
         &RollingUpdateSpec::start_s);
+  f.Add({.name = "termination_grace_period_s", .unit = "s", .max = 1e8, .help = kGraceHelp},
+        &RollingUpdateSpec::termination_grace_period_s);
 }
 
 void Describe(FieldVisitor& v, SloSpec& s, const SloSpec& base) {

@@ -378,7 +378,7 @@ template <class Put>
 void VisitFailures(const ScalingReport& s, Put& put) {
   using Step = ScalingReport::Step;
   const FailureReport& f = s.failures;
-  put.ObjectIf(f.on, "failures", {"", "Replicas that fail; absent where they do not."}, [&] {
+  put.ObjectIf(f.on, "failures", {"", "Replicas that fail, or are cut off as they drain; absent where neither may be."}, [&] {
     put("failures", {"", ""}, f.failures);
     put("availability", {"share", "Of the replicas' time: up."}, f.availability);
     put("down_s", {"s", "The rest of it."}, f.down_s);

@@ -36,6 +36,7 @@ Cluster::Cluster(const Input& input)
       coupled_(roles_ || !any().requests.think.empty() || input.clients.InLoop()),
       independent_(!coupled_ && AllStay(input) && input.router->ignores_load),
       lags_(!coupled_ && AllStay(input) && !input.router->reads_engines && !by_vidur_),
+      grace_(input.grace),
       active_(static_cast<std::int32_t>(nodes_.size())),
       epp_(input.epp),
       link_(LinkOf(input.disaggregation)) {
@@ -45,9 +46,11 @@ Cluster::Cluster(const Input& input)
   if (input.failures != nullptr) {
     const auto replicas = static_cast<std::int32_t>(nodes_.size());
     failures_.emplace(*input.failures, input.seed, replicas, horizon_);
+    for (std::int32_t i = 0; i < replicas; ++i) Replace(i, failures_->DiesAt(i), 0, 0);
+  }
+  if (failures_ || grace_ < kNever) {
     placed_.resize(nodes_.size());
     any().results.lost_at.assign(any().requests.arrival.size(), -1);
-    for (std::int32_t i = 0; i < replicas; ++i) Replace(i, failures_->DiesAt(i), 0, 0);
   }
   if (!AllStay(input)) {
     membership_ = MakeMembership({.scaling = input.scaling,
@@ -192,13 +195,11 @@ void Cluster::Place(const Gateway& gateway, RequestId request, std::int32_t plac
   const std::int32_t index = gateway.ReplicaAt(place);
   if (membership_ != nullptr) membership_->Placed(index);
   any().results.replica[static_cast<std::size_t>(request)] = index;
-  if (failures_) {
-    if (!failures_->Up(index)) {
-      ++refused_;
-      return Lose(index, request, time);
-    }
-    placed_[static_cast<std::size_t>(index)].push_back(request);
+  if (failures_ && !failures_->Up(index)) {
+    ++refused_;
+    return Lose(index, request, time);
   }
+  if (!placed_.empty()) placed_[static_cast<std::size_t>(index)].push_back(request);
   NodeAt(index).inbox.Send(request, time);
   Activate(index, time);
 }
@@ -284,6 +285,10 @@ bool Cluster::MembersMayChange() const {
 
 void Cluster::PassMembership(TimeNs time) {
   Gateway& gateway = gateways_.front();
+  for (const std::int32_t index : membership_->CutOff(time)) {
+    EndReplica(index, time);
+    if (failures_) failures_->Retire(index);
+  }
   for (const std::int32_t index : membership_->ComeUp(time)) {
     gateway.SetAvailable(NodeAt(index).place, true);
   }
@@ -304,6 +309,9 @@ void Cluster::PassChange(const Membership::Change& change, TimeNs time) {
   Gateway& gateway = gateways_.front();
   for (const std::int32_t index : change.drain) {
     gateway.SetAvailable(NodeAt(index).place, false);
+    if (grace_ == kNever) continue;
+    const auto by = static_cast<TimeNs>(std::min(WideInt{time} + grace_, WideInt{kClockEnd}));
+    membership_->EndsBy(index, NodeAt(index).replica->EndBy(time, by));
   }
   for (const std::int32_t index : change.gone) {
     gateway.SetAvailable(NodeAt(index).place, false);
@@ -314,8 +322,8 @@ void Cluster::PassChange(const Membership::Change& change, TimeNs time) {
     if (failures_) {
       failures_->Add(time + membership_->ColdStart());
       dies_at = failures_->DiesAt(static_cast<std::int32_t>(nodes_.size()));
-      placed_.emplace_back();
     }
+    if (!placed_.empty()) placed_.emplace_back();
     const std::int32_t index = AddNode(0, dies_at);
     gateway.AddMember(MemberAt(static_cast<std::size_t>(index)));
     active_.Grow();
@@ -332,11 +340,13 @@ void Cluster::PlaceHeld(TimeNs time) {
   }
 }
 
-// Up to the horizon; without one while there is work, or replicas may come and go.
+// Up to the horizon; without one while there is work, or replicas may come and go, and up to the
+// last request: a replica may have run ahead of it.
 bool Cluster::ReplicasMayFail() const {
   if (!failures_) return false;
   return horizon_ < kClockEnd || clients_.NextEnqueue() < kNever || !active_.empty() ||
-         gateways_.front().held() > 0 || MembersMayChange();
+         gateways_.front().held() > 0 || MembersMayChange() ||
+         failures_->Next() <= membership_->LastLeft();
 }
 
 void Cluster::PassFailure(TimeNs time) {
@@ -353,8 +363,14 @@ void Cluster::PassFailure(TimeNs time) {
   if (failures_->Next() > time) PlaceHeld(time);
 }
 
-// All that is on the replica ends with it: what its clients still wait for is lost.
 void Cluster::Fail(std::int32_t index, TimeNs time) {
+  const bool with_requests = EndReplica(index, time);
+  if (!membership_->Failed(index, time, with_requests)) failures_->Retire(index);
+}
+
+// All that is on the replica ends with it: what its clients still wait for is lost. False: there
+// was nothing.
+bool Cluster::EndReplica(std::int32_t index, TimeNs time) {
   if (active_.Has(index)) active_.Remove(index);
   RequestResults& results = any().results;
   std::vector<RequestId>& placed = placed_[static_cast<std::size_t>(index)];
@@ -362,7 +378,7 @@ void Cluster::Fail(std::int32_t index, TimeNs time) {
     const RequestState state = results.state[static_cast<std::size_t>(request)];
     return state == RequestState::kCompleted || IsLost(state);
   };
-  placed.erase(std::remove_if(placed.begin(), placed.end(), over), placed.end());
+  std::erase_if(placed, over);
   std::sort(placed.begin(), placed.end());
   std::int64_t timed_out = 0;
   if (!placed.empty()) NodeAt(index).replica->Die(time);
@@ -380,10 +396,11 @@ void Cluster::Fail(std::int32_t index, TimeNs time) {
     clients_.GaveUp(request, time);
   }
   const auto lost = static_cast<std::int64_t>(placed.size()) - timed_out;
-  if (!membership_->Failed(index, time, !placed.empty())) failures_->Retire(index);
+  const bool some = !placed.empty();
   placed.clear();
-  Replace(index, failures_->DiesAt(index), timed_out, lost);
+  Replace(index, failures_ ? failures_->DiesAt(index) : kNever, timed_out, lost);
   gateways_.front().Replaced(NodeAt(index).place, NodeAt(index).replica.get());
+  return some;
 }
 
 // The connection to the replica is closed or refused.
@@ -402,8 +419,10 @@ void Cluster::EndsAt(std::int32_t index, RequestId request, TimeNs time) {
 
 ScalingReport Cluster::ScalingTo(TimeNs end) const {
   if (membership_ == nullptr) return {};
-  if (!failures_) return membership_->ReportTo(end, {});
-  ScalingReport report = membership_->ReportTo(end, failures_->OutagesTo(end));
+  std::vector<Failures::Outage> outages;
+  if (failures_) outages = failures_->OutagesTo(end);
+  ScalingReport report = membership_->ReportTo(end, outages);
+  if (placed_.empty()) return report;
   report.failures.on = true;
   const RequestResults& results = any().results;
   for (std::size_t r = 0; r < results.state.size(); ++r) {

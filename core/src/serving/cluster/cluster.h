@@ -49,6 +49,7 @@ class Cluster final : public Fleet {
     const ScalingSpec* scaling = nullptr;               // nullptr: no scaler
     const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none; not with a scaler
     TimeNs cold_start = 0;                              // of those that come later
+    TimeNs grace = kNever;                              // how long one drains at most
     // Replicas fail; then all serve requests whole.
     const FailureSpec* failures = nullptr;  // nullptr: they do not
     const EppSpec* epp = nullptr;           // of the router "epp"
@@ -92,6 +93,7 @@ class Cluster final : public Fleet {
   bool ReplicasMayFail() const;
   void PassFailure(TimeNs time);
   void Fail(std::int32_t index, TimeNs time);
+  bool EndReplica(std::int32_t index, TimeNs time);
   void Lose(std::int32_t index, RequestId request, TimeNs time);
   void EndsAt(std::int32_t index, RequestId request, TimeNs time);
   void PlaceHeld(TimeNs time);
@@ -113,7 +115,8 @@ class Cluster final : public Fleet {
   bool lags_;
   std::unique_ptr<Membership> membership_;      // null: fixed, and none fails
   std::optional<Failures> failures_;            // none: no replica fails
-  std::vector<std::vector<RequestId>> placed_;  // with them: by replica, on its present life
+  TimeNs grace_;                                // Input's
+  std::vector<std::vector<RequestId>> placed_;  // by replica, on its present life
   std::int64_t refused_ = 0;  // requests that were sent to a replica that was down
   TimeNs changed_ = 0;        // the last event that was not the membership's or a failure
   IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it

@@ -25,6 +25,7 @@ struct Life {
   // to leave, and the last of them.
   std::int64_t outstanding = 0, staying = 0;
   TimeNs last_left = 0;
+  TimeNs ends_by = kNever;  // of one that drains
 };
 
 struct Departure {
@@ -90,7 +91,23 @@ class OpenMembership final : public Membership {
   TimeNs Next() const override {
     TimeNs next = starting_.empty() ? kNever : lives_[At(starting_.front())].from + ColdStart();
     if (scaling_) next = std::min({next, scaling_->next_scrape, scaling_->scaler->Next()});
+    for (const std::size_t i : draining_) next = std::min(next, CutAt(lives_[i]));
     return rolling_ ? std::min(next, NextRoll()) : next;
+  }
+
+  void EndsBy(std::int32_t replica, TimeNs time) override { lives_[At(replica)].ends_by = time; }
+  std::vector<std::int32_t> CutOff(TimeNs time) override {
+    std::vector<std::int32_t> cut;
+    for (const std::size_t i : draining_) {
+      Life& life = lives_[i];
+      if (CutAt(life) > time) continue;
+      Stop(life, time);
+      rolls_next_ = time;
+      cut.push_back(static_cast<std::int32_t>(i));
+    }
+    std::sort(cut.begin(), cut.end());
+    ForgetDown();
+    return cut;
   }
 
   std::vector<std::int32_t> ComeUp(TimeNs time) override {
@@ -146,8 +163,10 @@ class OpenMembership final : public Membership {
     const auto present = static_cast<std::int64_t>(seen.size());
     Change change;
     change.start = std::max<std::int64_t>(0, wanted_ - present);
-    for (std::int64_t i = wanted_; i < present; ++i)
+    for (std::int64_t i = wanted_; i < present; ++i) {
       Remove(LeastNeeded(lives_.size()), time, change);
+    }
+    ForgetDown();
     return change;
   }
 
@@ -179,6 +198,7 @@ class OpenMembership final : public Membership {
     }
     change.start = std::max<std::int64_t>(0, std::min(wanted_ - fresh, r.most - there));
     if (old == 0 && up == wanted_) r.done = time;
+    ForgetDown();
     return change;
   }
 
@@ -236,6 +256,14 @@ class OpenMembership final : public Membership {
     if (life.state != State::kDraining || life.staying > 0) return kNever;
     return std::max(life.drain, life.last_left);
   }
+  // When its time is over, unless it is down before.
+  static TimeNs CutAt(const Life& life) {
+    const bool drains = life.state == State::kDraining && life.ends_by < DryAt(life);
+    return drains ? life.ends_by : kNever;
+  }
+  void ForgetDown() {
+    std::erase_if(draining_, [&](std::size_t i) { return lives_[i].state != State::kDraining; });
+  }
   static void Stop(Life& life, TimeNs time) {
     life.state = State::kDown;
     life.down = time;
@@ -257,7 +285,7 @@ class OpenMembership final : public Membership {
     if (rolling_->done < kNever) return kNever;
     if (!rolling_->begun) return rolling_->at;
     TimeNs next = rolls_next_;
-    for (const Life& life : lives_) next = std::min(next, DryAt(life));
+    for (const std::size_t i : draining_) next = std::min(next, DryAt(lives_[i]));
     return next;
   }
 
@@ -281,6 +309,7 @@ class OpenMembership final : public Membership {
       life.state = State::kDraining;
       life.drain = time;
       if (life.outstanding == 0) Stop(life, time);
+      if (life.state == State::kDraining) draining_.push_back(index);
       change.drain.push_back(replica);
       return;
     }
@@ -296,6 +325,7 @@ class OpenMembership final : public Membership {
   TimeNs last_left_ = 0;
   std::vector<Life> lives_;            // by number
   std::deque<std::int32_t> starting_;  // in the order of their starts
+  std::vector<std::size_t> draining_;  // and some that are down
   std::vector<Departure> departures_;  // heap
 };
 

@@ -1,6 +1,6 @@
 // Which replicas there are over time. A scaler says how many, new ones take a cold start, and one
-// that is not wanted any more drains: it gets no request and ends when its last one has left. One
-// that fails is back after its restart, with its number.
+// that is not wanted any more drains: it gets no request and ends when its last one has left, or
+// its time is over. One that fails is back after its restart, with its number.
 //
 //   starting --cold start--> up --not wanted--> draining --last request leaves--> down
 //                           |  ^                    \---fails--> down
@@ -50,10 +50,14 @@ class Membership {
   };
   virtual ~Membership() = default;
 
-  // When the next replica comes up, a scrape is due, the scaler decides or the update goes on. At
-  // one time in that order.
+  // When the time of one that drains is over, the next replica comes up, a scrape is due, the
+  // scaler decides or the update goes on. At one time in that order.
   virtual TimeNs Next() const = 0;
   TimeNs ColdStart() const { return cold_start_; }
+  // One that was told to drain is ended then, if it still has requests.
+  virtual void EndsBy(std::int32_t replica, TimeNs time) = 0;
+  // Those that are, by number.
+  virtual std::vector<std::int32_t> CutOff(TimeNs time) = 0;
   // The replicas whose cold start ends by then; each once.
   virtual std::vector<std::int32_t> ComeUp(TimeNs time) = 0;
   virtual bool ScrapesAt(TimeNs time) const = 0;

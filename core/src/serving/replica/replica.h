@@ -99,6 +99,7 @@ class Replica final : public Engine {
   void Arrive(RequestId request, TimeNs time) override;
   void FreeHandedOver(RequestId request, TimeNs time) override;
   void Die(TimeNs time) override;
+  TimeNs EndBy(TimeNs now, TimeNs time) override;
   TimeNs Wakes() override { return Idle() ? kNever : NextEvent(); }
 
   TimeNs now() const override { return now_; }

@@ -16,6 +16,16 @@ bool Replica::IsLastOf(const DecodeRun& run) const {
   return StartTime() + in_.latency.Price(shape).duration > in_.dies_at;
 }
 
+// How far the run has come beyond `now` depends on how it is sliced: no farther than that step's
+// end.
+TimeNs Replica::EndBy(TimeNs now, TimeNs time) {
+  const TimeNs step = now_ > now ? now_ : in_flight_ > 0 ? Oldest().end : now;
+  const TimeNs ends = std::max(time, step);
+  in_.dies_at = std::min(in_.dies_at, ends);
+  last_start_ = std::min(last_start_, ends);
+  return ends;
+}
+
 void Replica::Die(TimeNs time) {
   now_ = std::max(now_, time);
   DeliverUpTo(time);
