@@ -210,10 +210,11 @@ class NaiveMembers {
 
   void Roll(const RollingUpdateSpec& update, std::size_t old, TimeNs now) {
     const auto wanted = static_cast<std::int64_t>(old);
-    for (std::size_t i = 0; i < old; ++i) {
-      if (replicas[i].Present(now) && replicas[i].Down(now)) Remove(replicas[i], now);
-    }
-    while (Count(0, &NaiveReplica::Serves, now) > wanted - update.Unavailable(wanted)) {
+    const auto failed = [&] {
+      return std::count_if(replicas.begin(), replicas.begin() + static_cast<std::ptrdiff_t>(old),
+                           [&](const NaiveReplica& r) { return r.Present(now) && r.Down(now); });
+    };
+    while (Count(0, &NaiveReplica::Serves, now) + failed() > wanted - update.Unavailable(wanted)) {
       NaiveReplica* next = LeastNeeded(old, now);
       if (next == nullptr) break;
       Remove(*next, now);

@@ -176,6 +176,63 @@ TEST(RollingUpdate, Defaults_AreKubernetes) {
     EXPECT_EQ(update.Surge(replicas), surge);
     EXPECT_EQ(update.Unavailable(replicas), unavailable);
   }
+  RollingUpdateSpec within;  // where both would be 0
+  within.max_surge = 0;
+  EXPECT_EQ(within.Unavailable(3), 1);
+  EXPECT_EQ(within.Unavailable(8), 2);
+}
+
+// As Kubernetes cleans up: old replicas that fail are replaced at once only where that many may be
+// down; else they restart in their place.
+TEST(RollingUpdate, OldReplicasThatFail_AreReplacedWithinTheLimit) {
+  const auto down_for = [](int max_unavailable) {
+    const std::string update =
+        R"(cluster.rolling_update={"at_s":20,"start_s":15,"max_surge":1,"max_unavailable":)" +
+        std::to_string(max_unavailable) + "}";
+    const Report r =
+        RunToEnd(Loaded({update, R"(cluster.failures={"schedule":[[25,0]],"restart_s":4})"}));
+    double seconds = 0;
+    for (std::size_t i = 0; i + 1 < r.scaling.steps.size(); ++i) {
+      const ScalingReport::Step& step = r.scaling.steps[i];
+      if (step.up < 3 - max_unavailable) seconds += r.scaling.steps[i + 1].at_s - step.at_s;
+    }
+    EXPECT_EQ(r.scaling.failures.failures, 1);
+    return seconds;
+  };
+  EXPECT_NEAR(down_for(0), 4, 1e-6);
+  EXPECT_NEAR(down_for(1), 4, 1e-6);
+}
+
+TEST(RollingUpdate, IsJudgedWhole) {
+  const std::string all_at_once =
+      R"(cluster.rolling_update={"at_s":10,"start_s":5,"max_surge":0,"max_unavailable":3})";
+  Experiment experiment = Good(Experiment::Create(
+      Parsed(Loaded({all_at_once, R"(slo=[{"metric":"ttft","percentile":90,"limit_ms":500}])"}))));
+  while (!experiment.Advance(100'000)) {
+  }
+  const Report r = experiment.Snapshot();
+  EXPECT_FALSE(r.certainty && r.certainty->long_warmup);
+  EXPECT_EQ(r.verdict.state, VerdictState::kMisses) << r.verdict.sentence;
+}
+
+TEST(RollingUpdate, ThatIsNotOver_IsSaid) {
+  const Report never = RunToEnd(Loaded({R"(cluster.rolling_update={"at_s":1e6})"}));
+  EXPECT_NE(never.verdict.note.find("begins after the end"), std::string::npos);
+  const Report some = RunToEnd(Loaded({R"(cluster.rolling_update={"at_s":20,"start_s":600})"}));
+  EXPECT_NE(some.verdict.note.find("was not over"), std::string::npos);
+  EXPECT_EQ(RunToEnd(Loaded(kUpdated)).verdict.note.find("update"), std::string::npos);
+}
+
+// A replica that comes hours later is waited for.
+TEST(RollingUpdate, LongStarts_AreWaitedFor) {
+  const Report r = RunToEnd(Loaded(
+      {"cluster.pools.0.replicas=1",
+       R"(cluster.rolling_update={"at_s":20,"start_s":86400,"max_surge":0,"max_unavailable":1})"}));
+  EXPECT_EQ(r.completed, r.arrived);
+  const Report scheduled = RunToEnd(
+      Loaded({"cluster.pools.0.replicas=1", "cluster.scaling.policy=schedule",
+              "cluster.scaling.min_replicas=0", "cluster.scaling.schedule=[[10, 0], [50000, 1]]"}));
+  EXPECT_EQ(scheduled.completed, scheduled.arrived);
 }
 
 TEST(RollingUpdate, Slices_GiveTheSameReport) {

@@ -92,8 +92,10 @@ struct RollingUpdateSpec {
 
   bool On() const { return at_s.has_value(); }
   std::int64_t Surge(std::int64_t replicas) const { return max_surge.value_or((replicas + 3) / 4); }
+  // Where both would be 0 by the defaults, 1, as in Kubernetes.
   std::int64_t Unavailable(std::int64_t replicas) const {
-    return max_unavailable.value_or(replicas / 4);
+    const bool none = replicas / 4 == 0 && Surge(replicas) == 0;
+    return max_unavailable.value_or(none ? 1 : replicas / 4);
   }
 };
 

@@ -1,4 +1,7 @@
 // Kubernetes Deployments and values of llm-d's chart.
+#include <cmath>
+#include <optional>
+
 #include "base/text.h"
 #include "export/targets.h"
 
@@ -42,24 +45,41 @@ std::string Selector(ExportJob& job, std::size_t pool) {
   return Format("      nodeSelector:\n        nvidia.com/gpu.product: {}\n", product);
 }
 
+std::string Strategy(const RollingUpdateSpec& update, std::int64_t replicas) {
+  if (!update.On()) return "";
+  return Format("  strategy:\n    rollingUpdate:\n      maxSurge: {}\n      maxUnavailable: {}\n",
+                update.Surge(replicas), update.Unavailable(replicas));
+}
+
+// As whole seconds, which Kubernetes asks for.
+std::string GracePeriod(const ClusterSpec& cluster) {
+  const std::optional<double>& seconds = cluster.scaling.On()
+                                             ? cluster.scaling.termination_grace_period_s
+                                             : cluster.rolling_update.termination_grace_period_s;
+  if (!seconds || (!cluster.scaling.On() && !cluster.rolling_update.On())) return "";
+  return Format("      terminationGracePeriodSeconds: {}\n",
+                static_cast<std::int64_t>(std::ceil(*seconds)));
+}
+
 }  // namespace
 
 std::string WriteKubernetes(ExportJob& job) {
   std::string text;
-  const auto& pools = job.scenario().cluster.pools;
+  const ClusterSpec& cluster = job.scenario().cluster;
+  const auto& pools = cluster.pools;
   for (std::size_t i = 0; i < pools.size(); ++i) {
     const std::string name = pools.size() == 1 ? "vllm" : Format("vllm-{}-{}", RoleOf(pools[i]), i);
     FlagWords words = VllmFlags(job, i);
     words.insert(words.begin(), {"--model", job.model()});
     text += Format(
-        "{}apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {}\nspec:\n  replicas: {}\n"
+        "{}apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: {}\nspec:\n  replicas: {}\n{}"
         "  selector:\n    matchLabels:\n      app: {}\n  template:\n    metadata:\n      labels:\n "
         "       app: {}\n",
-        i == 0 ? "" : "---\n", name, pools[i].replicas / pools[i].attention_data_parallel, name,
-        name);
+        i == 0 ? "" : "---\n", name, pools[i].replicas / pools[i].attention_data_parallel,
+        Strategy(cluster.rolling_update, pools[i].replicas), name, name);
     if (pools[i].role != PoolRole::kMixed)
       text += Format("        llm-d.ai/role: {}\n", RoleOf(pools[i]));
-    text += "    spec:\n" + Selector(job, i);
+    text += "    spec:\n" + GracePeriod(cluster) + Selector(job, i);
     text += Format(
         "      containers:\n      - name: vllm\n        image: vllm/vllm-openai:{}\n        "
         "args:\n{}{}"
@@ -70,7 +90,7 @@ std::string WriteKubernetes(ExportJob& job) {
         job.VersionTag(i), ArgumentLines(words, "        "),
         EnvironmentLines(LinkVariables(job, i), "        "), job.GpusOfServer(i));
   }
-  LeaveOutBesideServers(job, true);
+  LeaveOutBesideServers(job, true, true);
   return text;
 }
 

@@ -310,7 +310,7 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
   return flags.Take();
 }
 
-void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
+void LeaveOutBesideServers(ExportJob& job, bool knows_gpu, bool rolls) {
   const Scenario& s = job.scenario();
   job.LeaveOutSections({"workload"}, "is the clients': the target bench writes it");
   job.LeaveOutSections({"slo"}, "targets are no settings of a server");
@@ -337,6 +337,14 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu) {
   }
   if (s.cluster.scaling.On()) {
     job.LeaveOut("cluster.scaling", "is an autoscaler's beside the servers: target autoscaler");
+  }
+  if (s.cluster.failures.On()) job.LeaveOut("cluster.failures", "is no setting of a server");
+  if (s.cluster.rolling_update.On()) {
+    if (rolls) {
+      job.LeaveOut("cluster.rolling_update.at_s", "an update begins when the Deployment changes");
+    } else {
+      job.LeaveOut("cluster.rolling_update", "is a Deployment's: target kubernetes");
+    }
   }
   if (s.engine.compat != Compat::kNone)
     job.LeaveOut("engine.compat", "another simulator's rules: a server has vLLM's");

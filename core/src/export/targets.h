@@ -70,7 +70,7 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool);
 // What stands above the command of a pool; "" with one.
 std::string PoolHeading(ExportJob& job, std::size_t pool);
 // What no server's options say.
-void LeaveOutBesideServers(ExportJob& job, bool knows_gpu);
+void LeaveOutBesideServers(ExportJob& job, bool knows_gpu, bool rolls = false);
 
 std::string WriteVllm(ExportJob&);
 std::string WriteDocker(ExportJob&);

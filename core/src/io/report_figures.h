@@ -378,17 +378,19 @@ template <class Put>
 void VisitFailures(const ScalingReport& s, Put& put) {
   using Step = ScalingReport::Step;
   const FailureReport& f = s.failures;
-  put.ObjectIf(f.on, "failures", {"", "Replicas that fail, or are cut off as they drain; absent where neither may be."}, [&] {
-    put("failures", {"", ""}, f.failures);
-    put("availability", {"share", "Of the replicas' time: up."}, f.availability);
-    put("down_s", {"s", "The rest of it."}, f.down_s);
-    put("lost", {"", "Requests whose last attempt was lost with a replica."}, f.lost);
-    put("lost_attempts", {"", ""}, f.lost_attempts);
-    put("tokens_lost", {"tokens", "Output tokens that lost attempts had."}, f.tokens_lost);
-    put.List("at_s", {"s", "Replicas up from a time on."}, s.steps,
-             [](const Step& step) { return step.at_s; });
-    put.List("up", {"", ""}, s.steps, [](const Step& step) { return step.up; });
-  });
+  put.ObjectIf(
+      f.on, "failures",
+      {"", "Replicas that fail, or are cut off as they drain; absent where neither may be."}, [&] {
+        put("failures", {"", ""}, f.failures);
+        put("availability", {"share", "Of the replicas' time: up."}, f.availability);
+        put("down_s", {"s", "The rest of it."}, f.down_s);
+        put("lost", {"", "Requests whose last attempt was lost with a replica."}, f.lost);
+        put("lost_attempts", {"", ""}, f.lost_attempts);
+        put("tokens_lost", {"tokens", "Output tokens that lost attempts had."}, f.tokens_lost);
+        put.List("at_s", {"s", "Replicas up from a time on."}, s.steps,
+                 [](const Step& step) { return step.at_s; });
+        put.List("up", {"", ""}, s.steps, [](const Step& step) { return step.up; });
+      });
 }
 
 template <class Put>

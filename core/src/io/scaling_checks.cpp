@@ -73,8 +73,10 @@ double FailuresOf(const Scenario& scenario) {
   if (span_s == 0 && HasRate(arrivals.process)) {
     span_s = static_cast<double>(scenario.workload.requests) / arrivals.rate_per_s;
   }
-  return static_cast<double>(scenario.cluster.Replicas()) * span_s /
-         (*failures.mtbf_s + failures.restart_s);
+  const ClusterSpec& cluster = scenario.cluster;
+  const std::int64_t replicas =
+      cluster.scaling.On() ? cluster.scaling.max_replicas : cluster.Replicas();
+  return static_cast<double>(replicas) * span_s / (*failures.mtbf_s + failures.restart_s);
 }
 
 }  // namespace

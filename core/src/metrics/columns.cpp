@@ -67,7 +67,7 @@ const std::vector<Column>& Columns() {
        "mean number of replicas that serve, those that drain among them; none where their "
        "number stays"},
       {"series_replicas_starting", "replicas", "series",
-       "mean number of replicas in a cold start; none where their number stays"},
+       "mean number of replicas in a cold start or a restart; none where their number stays"},
       {"cdf_fraction", "1", "cdf", "share of samples at or below"},
       {"cdf_ttft_ms", "ms", "cdf", "time to first token, over requests"},
       {"cdf_itl_ms", "ms", "cdf", "inter-token latency, over tokens"},

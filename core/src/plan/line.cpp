@@ -39,6 +39,11 @@ void CheckCanPlan(const Scenario& scenario, Issues& issues) {
                 "of replicas",
                 scenario.cluster.scaling.policy)});
   }
+  if (scenario.cluster.rolling_update.On()) {
+    issues.push_back({"/cluster/rolling_update",
+                      "found one, allowed none in a plan: whether a run comes to it depends on how "
+                      "long it is; plan drill runs one by the defaults"});
+  }
   CheckIsNotCapped(scenario, issues);
 }
 

@@ -3,6 +3,7 @@
 namespace servecast::scaler_schedule {
 
 extern const ScalerEntry kEntry;
-const ScalerEntry kEntry = {"schedule", "replicas by the clock", MakeScheduledScaler, {}, true};
+const ScalerEntry kEntry = {"schedule", "replicas by the clock", MakeScheduledScaler, {}, true,
+                            true};
 
 }  // namespace servecast::scaler_schedule

@@ -280,7 +280,8 @@ bool Cluster::MembersMayChange() const {
   const TimeNs next = membership_->Next(), left = membership_->LastLeft();
   if (left >= next) return true;
   const std::int64_t waiting = membership_->Staying() + gateways_.front().held();
-  return waiting > 0 && (!active_.empty() || next <= std::max(changed_, left) + kPatience);
+  return waiting > 0 && (!active_.empty() || membership_->Expects() ||
+                         next <= std::max(changed_, left) + kPatience);
 }
 
 void Cluster::PassMembership(TimeNs time) {

@@ -177,20 +177,21 @@ class OpenMembership final : public Membership {
     r.begun = true;
     rolls_next_ = kNever;
     Change change;
-    std::int64_t there = 0, up = 0, fresh = 0, old = 0;
+    std::int64_t there = 0, up = 0, fresh = 0, old = 0, failed = 0;  // failed: of the old
     for (std::size_t i = 0; i < lives_.size(); ++i) {
       Life& life = lives_[i];
       if (DryAt(life) <= time) Stop(life, DryAt(life));
-      if (i < r.fresh && life.state == State::kFailed) Remove(i, time, change);
       if (life.state == State::kDown) continue;
       ++there;
       up += life.state == State::kUp ? 1 : 0;
       fresh += i >= r.fresh && Present(life) ? 1 : 0;
       old += i < r.fresh ? 1 : 0;
+      failed += i < r.fresh && life.state == State::kFailed ? 1 : 0;
     }
-    for (; up > r.least_up; --up) {
+    for (std::int64_t spare = up + failed - r.least_up; spare > 0; --spare) {
       const std::size_t next = LeastNeeded(r.fresh);
       if (next == lives_.size()) break;
+      up -= lives_[next].state == State::kUp ? 1 : 0;
       Remove(next, time, change);
       if (lives_[next].state != State::kDown) continue;
       --there;
@@ -240,6 +241,11 @@ class OpenMembership final : public Membership {
     std::push_heap(departures_.begin(), departures_.end(), Later);
   }
 
+  bool Expects() const override {
+    const bool decides =
+        scaling_ && FindScaler(scaling_->spec.policy).ends && scaling_->scaler->Next() < kNever;
+    return decides || !starting_.empty();
+  }
   std::int64_t Staying() const override { return staying_; }
   TimeNs LastLeft() const override { return last_left_; }
 

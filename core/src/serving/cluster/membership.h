@@ -15,7 +15,7 @@
 // A rolling update replaces those that are there at its begin, as a Deployment of Kubernetes does
 // where the GPUs are those of all wanted replicas and of `max_surge` more: new ones start while so
 // many are free, which one that drains is not yet; old ones drain, the last to come up first, while
-// all but `max_unavailable` are up. Of the old, those that have failed go first.
+// more than all but `max_unavailable` are up or are old ones that have failed, and these go first.
 #pragma once
 
 #include <cstdint>
@@ -81,6 +81,9 @@ class Membership {
   virtual void Left(std::int32_t replica, TimeNs time) = 0;
   // Requests on replicas that have not been said to leave; the latest time that was said. Which of
   // them are said by a time depends on how the run is sliced, who leaves by then does not.
+  // Whether what comes next is worth waiting for: a replica that starts, or one of a limited number
+  // of decisions.
+  virtual bool Expects() const = 0;
   virtual std::int64_t Staying() const = 0;
   virtual TimeNs LastLeft() const = 0;
 

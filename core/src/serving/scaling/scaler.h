@@ -54,6 +54,7 @@ struct ScalerEntry {
   std::unique_ptr<Scaler> (*make)(const ScalerInput&);
   std::span<const ParamSpec> params = {};
   bool from_zero = false;  // may start the first replica when none is there
+  bool ends = false;       // after some time it decides no more
 };
 
 // The registered ones, in the order of menus.
