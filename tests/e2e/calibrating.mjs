@@ -2,7 +2,17 @@
 import assert from 'node:assert/strict';
 import { fingerprint, sureness, verdict } from './browser.mjs';
 import { audit, site, task } from './harness.mjs';
-import { benchResult, calibrated, chosen, prompts, steps } from './measured.mjs';
+import {
+  answersPower,
+  answersRun,
+  benchResult,
+  calibrated,
+  chosen,
+  prompts,
+  promptsPower,
+  promptsRun,
+  steps,
+} from './measured.mjs';
 
 await task('calibrate: opened by its key, the link holds it, and back', async (page) => {
   await verdict(page);
@@ -86,6 +96,63 @@ await task(
     await page.waitForFunction((former) => document.querySelector('#fingerprint')?.textContent === former, before);
     assert.doesNotMatch(await sureness(page), /Calibrated by the scenario/);
     return `${hash.length} characters`;
+  },
+);
+
+await task(
+  'calibrate: power beside runs, its constants, what it cannot tell, and the scenario has them',
+  async (page) => {
+    await verdict(page);
+    await page.keyboard.press('c');
+    await chosen(page, [promptsPower(400)]);
+    await page.locator('.calibrate-problem').waitFor();
+    assert.match(await page.innerText('.calibrate-problem'), /power alone/);
+    // A file of power belongs to the run of the file before it.
+    await chosen(page, [promptsRun]);
+    await page.locator('.calibrate-problem', { hasText: 'power without a run' }).waitFor();
+    await page.getByRole('button', { name: 'Move prompts-run.csv up' }).click();
+    await calibrated(page);
+    const card = page.locator('section[aria-labelledby="calibrate-power"]');
+    const constants = card.getByRole('region', { name: 'Constants of power before and after' }).locator('tbody tr');
+    const runs = card.getByRole('region', { name: 'Power of the measured runs' }).locator('tbody tr');
+    assert.equal(await constants.count(), 1);
+    assert.match(await card.innerText(), /cannot tell hardware\.\w+_w from hardware\.busy_w/);
+    assert.match(await runs.first().innerText(), /^1\. prompts-power\.csv\s+400\sW\s+\d+\sW [+−][\d.]+\s%\s+\d+\sW/);
+    const others = await page.locator('.calibrate-more', { hasText: 'warning' }).allTextContents();
+    assert.doesNotMatch(others.join(' '), /busy_w/, 'those of power are with power');
+
+    await chosen(page, [answersRun, answersPower]);
+    await page.waitForFunction(
+      () => document.querySelectorAll('.calibrate-watts tbody tr').length === 2 && !document.querySelector('progress'),
+    );
+    assert.equal(await constants.count(), 2);
+    assert.match(
+      await constants.first().innerText(),
+      /hardware\.busy_w.*\s\d[\d.]*\sW\s+\d[\d.]*\sW\s+[\d.]+ to [\d.]+\sW/s,
+    );
+    assert.match(await runs.nth(1).innerText(), /^2\. <img src=x>\.prom\s+350\sW/);
+    assert.equal(await page.locator('sc-calibrate img').count(), 0);
+    const chart = page.locator('sc-residual-chart', { hasText: 'Power of the measured runs' });
+    await chart.locator('canvas').waitFor();
+    assert.match(await chart.innerText(), /W a GPU, predicted less measured/);
+    await audit(page);
+
+    await page.getByRole('button', { name: 'Use for this scenario' }).click();
+    await page.getByText('The scenario carries the calibration').first().waitFor();
+    const fitted = await page.evaluate(
+      () => document.querySelector('sc-page').app.store.state.document.hardware.busy_w,
+    );
+    const [, shown] = (await constants.first().innerText()).match(/([\d.,]+)\sW\s+[\d.]+ to/);
+    assert.ok(Math.abs(fitted / Number(shown.replace(',', '')) - 1) < 0.01, `${fitted} W, shown as ${shown} W`);
+
+    // At the card's cap, which every law that reaches it explains.
+    await page.getByRole('button', { name: 'Remove answers-run.csv' }).click();
+    await page.getByRole('button', { name: 'Remove <img src=x>.prom' }).click();
+    await chosen(page, [promptsRun, promptsPower(700)]);
+    await card.getByText('no constant was fitted').waitFor();
+    assert.match(await card.innerText(), /No power to fit: all of it is held out, or above 95\s% of the card.s cap/);
+    assert.equal(await constants.count(), 0);
+    assert.equal(await runs.count(), 1);
   },
 );
 

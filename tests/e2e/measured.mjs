@@ -22,6 +22,20 @@ export const steps = {
   ]),
 };
 
+/** Two runs, and the power of the card beside each. */
+const runAt = (name, rate, input, output) => ({
+  name,
+  ...table('request_rate_rps,num_prompts,input_tokens_mean,output_tokens_mean,ttft_mean_ms', [
+    `${rate},200,${input},${output},60`,
+  ]),
+});
+const wattsOf = (name, text) => ({ name, mimeType: 'text/plain', buffer: Buffer.from(text) });
+const smi = (watts) => `timestamp, power.draw [W]\n2026/11/25 12:00:30.123, ${watts}.00 W\n`;
+export const promptsRun = runAt('prompts-run.csv', 16, 2000, 1);
+export const promptsPower = (watts) => wattsOf('prompts-power.csv', smi(watts));
+export const answersRun = runAt('answers-run.csv', 20, 100, 200);
+export const answersPower = wattsOf('<img src=x>.prom', 'DCGM_FI_DEV_POWER_USAGE{gpu="0"} 350\n');
+
 /** A result of vllm bench serve with so many requests of so many tokens each. */
 export function benchResult(requests, tokens) {
   const each = (of) => Array.from({ length: requests }, (_none, index) => of(index));

@@ -1,33 +1,16 @@
-// How far predictions are off what was measured, before a calibration and after it: a place a measurement, in order of its
-// load. Loaded with the calibration.
+// How far predictions are off what was measured, before a calibration and after it: a place a measurement. Loaded with the
+// calibration.
 import { html, nothing, type TemplateResult } from 'lit';
-import type { CalibrationAnswer, MeasuredFigure } from 'servecast';
 import uPlot from 'uplot';
-import { formatNumber, formatPercent, formatTime } from '../lib/format';
+import { formatPercent } from '../lib/format';
+import { offBefore, percentOff, signedPercent, type Residual } from '../lib/residuals';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { paneKey } from './pane-key';
 import type { Palette } from './palette';
 
-export type MeasuredPoint = CalibrationAnswer['points'][number];
-
-/** Repeats of a measurement differ by so much, per cent. */
-const scatter = 2;
-const names: Record<MeasuredFigure, string> = { ttft: 'TTFT', tpot: 'TPOT', e2e: 'E2E' };
-const figures: readonly MeasuredFigure[] = ['tpot', 'e2e', 'ttft'];
-
-const off = (ms: number, measured: number): number => 100 * (ms / measured - 1);
-const signed = (percent: number): string =>
-  `${percent > 0 ? '+' : percent < 0 ? '\u2212' : ''}${formatPercent(Math.abs(percent) / 100)}`;
-const short = (value: number): string =>
-  value >= 1000
-    ? `${formatNumber(value / 1000, value >= 1e5 ? 3 : 2).replace(/\.0+$/, '')}k`
-    : `${Number(value.toPrecision(3))}`;
-
-/** What stands below its place: tokens, batch (and context where that is long), rate. */
-export function placeOf({ of, at, context }: MeasuredPoint): string {
-  if (of === 'step' && context >= 2048) return `${short(context)}`;
-  return at > 0 ? short(at) : '';
-}
+const off = ({ after, measured }: Residual): number => percentOff(after, measured);
+const offFormerly = ({ before, measured }: Residual): number | null =>
+  before === null ? null : percentOff(before, measured);
 
 export class ResidualChart extends ChartElement {
   static override properties = {
@@ -35,14 +18,23 @@ export class ResidualChart extends ChartElement {
     points: { attribute: false },
     heading: { attribute: false },
     unit: { attribute: false },
+    scatter: { attribute: false },
+    grey: { attribute: false },
+    format: { attribute: false },
     figure: { state: true },
   };
-  declare points: readonly MeasuredPoint[];
+  /** In the order in which they are shown. */
+  declare points: readonly Residual[];
   declare heading: string;
   /** Below the axis. */
   declare unit: string;
+  /** Per cent either way that say nothing against a prediction, and why. */
+  declare scatter: number;
+  declare grey: string;
+  /** A value with its unit. */
+  declare format: (value: number) => string;
   /** Null: the first that was measured. */
-  declare figure: MeasuredFigure | null;
+  declare figure: string | null;
   #palette: Palette | null = null;
 
   constructor() {
@@ -50,6 +42,9 @@ export class ResidualChart extends ChartElement {
     this.points = [];
     this.heading = '';
     this.unit = '';
+    this.scatter = 2;
+    this.grey = 'what repeats differ by';
+    this.format = String;
     this.figure = null;
   }
 
@@ -57,23 +52,21 @@ export class ResidualChart extends ChartElement {
     return Object.keys(this.columns ?? {});
   }
 
-  get #figures(): readonly MeasuredFigure[] {
-    return figures.filter((figure) => this.points.some((point) => point.figure === figure));
+  get #figures(): readonly string[] {
+    return [...new Set(this.points.map(({ figure }) => figure))];
   }
 
-  get #chosen(): MeasuredFigure | undefined {
-    return this.figure && this.#figures.includes(this.figure) ? this.figure : this.#figures[0];
+  get #chosen(): string | undefined {
+    return this.figure !== null && this.#figures.includes(this.figure) ? this.figure : this.#figures[0];
   }
 
-  get #rows(): readonly MeasuredPoint[] {
-    return this.points
-      .filter(({ figure }) => figure === this.#chosen)
-      .sort((a, b) => a.context - b.context || a.at - b.at);
+  get #rows(): readonly Residual[] {
+    return this.points.filter(({ figure }) => figure === this.#chosen);
   }
 
   protected override tools(): TemplateResult | typeof nothing {
     if (this.#figures.length < 2) return nothing;
-    return html`${this.#figures.map((figure) => html`<button class="quiet" type="button" aria-pressed=${figure === this.#chosen} @click=${() => (this.figure = figure)}>${names[figure]}</button>`)}`;
+    return html`${this.#figures.map((figure) => html`<button class="quiet" type="button" aria-pressed=${figure === this.#chosen} @click=${() => (this.figure = figure)}>${figure}</button>`)}`;
   }
 
   protected emptyReason(): string | null {
@@ -82,10 +75,11 @@ export class ResidualChart extends ChartElement {
 
   protected summary(): string {
     const rows = this.#rows;
-    const most = (of: (point: MeasuredPoint) => number) => Math.max(0, ...rows.map((row) => Math.abs(of(row))));
-    const before = most((row) => off(row.before_ms, row.measured_ms));
-    const after = most((row) => off(row.after_ms, row.measured_ms));
-    return `${this.heading}: off by at most ${formatPercent(before / 100)} before, ${formatPercent(after / 100)} after.`;
+    const most = (values: readonly (number | null)[]) => {
+      const known = values.filter((value) => value !== null);
+      return known.length === 0 ? 'not known' : formatPercent(Math.max(...known.map(Math.abs)) / 100);
+    };
+    return `${this.heading}: off by at most ${most(rows.map(offFormerly))} before, ${most(rows.map(off))} after.`;
   }
 
   protected tableView(): TableView {
@@ -94,18 +88,18 @@ export class ResidualChart extends ChartElement {
       head: ['measurement', 'figure', 'measured', 'before', 'off', 'after', 'off'],
       rows: this.points.map((point) => [
         point.label,
-        names[point.figure],
-        formatTime(point.measured_ms),
-        formatTime(point.before_ms),
-        signed(off(point.before_ms, point.measured_ms)),
-        formatTime(point.after_ms),
-        signed(off(point.after_ms, point.measured_ms)),
+        point.figure,
+        this.format(point.measured),
+        point.before === null ? 'not known' : this.format(point.before),
+        offBefore(point),
+        this.format(point.after),
+        signedPercent(off(point)),
       ]),
     };
   }
 
   protected structure(): string {
-    return `${this.#chosen} ${this.unit} ${this.#rows.map(placeOf).join()}`;
+    return `${this.#chosen} ${this.unit} ${this.#rows.map(({ place }) => place).join()}`;
   }
 
   cursorStep(plot: uPlot): number {
@@ -117,7 +111,7 @@ export class ResidualChart extends ChartElement {
     const axis = axisStyle(palette);
     const rows = this.#rows;
     const pane = document.createElement('div');
-    const title = this.#chosen ? `${names[this.#chosen]}, predicted less measured` : '';
+    const title = this.#chosen ? `${this.#chosen}, predicted less measured` : '';
     host.append(
       paneKey(
         [
@@ -138,7 +132,10 @@ export class ResidualChart extends ChartElement {
       scales: {
         x: { time: false, range: () => [-0.5, Math.max(rows.length - 0.5, 0.5)] },
         y: {
-          range: (_plot, low, high) => [Math.min(low ?? 0, -2 * scatter) * 1.1, Math.max(high ?? 0, 2 * scatter) * 1.1],
+          range: (_plot, low, high) => [
+            Math.min(low ?? 0, -2 * this.scatter) * 1.1,
+            Math.max(high ?? 0, 2 * this.scatter) * 1.1,
+          ],
         },
       },
       axes: [
@@ -149,10 +146,13 @@ export class ResidualChart extends ChartElement {
           grid: { show: false },
           splits: () => rows.map((_row, index) => index),
           filter: (_plot, splits) => thinned(splits, width),
-          values: (_plot, splits) =>
-            splits.map((index) => (index === null ? '' : placeOf(rows[index] as MeasuredPoint))),
+          values: (_plot, splits) => splits.map((index) => (index === null ? '' : (rows[index]?.place ?? ''))),
         },
-        { ...axis, size: 64, values: (_plot, splits) => splits.map((value) => (value === 0 ? '0' : signed(value))) },
+        {
+          ...axis,
+          size: 64,
+          values: (_plot, splits) => splits.map((value) => (value === 0 ? '0' : signedPercent(value))),
+        },
       ],
       series: [
         {},
@@ -170,18 +170,14 @@ export class ResidualChart extends ChartElement {
 
   #data(): uPlot.AlignedData {
     const rows = this.#rows;
-    return [
-      rows.map((_row, index) => index),
-      rows.map((row) => off(row.before_ms, row.measured_ms)),
-      rows.map((row) => off(row.after_ms, row.measured_ms)),
-    ];
+    return [rows.map((_row, index) => index), rows.map(offFormerly), rows.map(off)];
   }
 
   protected updatePlots(): void {
     this.plots[0]?.setData(this.#data());
   }
 
-  /** What repeats differ by, and the line of no error. */
+  /** The grey band, and the line of no error. */
   #band(plot: uPlot): void {
     const palette = this.#palette;
     if (!palette) return;
@@ -189,7 +185,7 @@ export class ResidualChart extends ChartElement {
     const y = (value: number) => plot.valToPos(value, 'y', true);
     pen.save();
     pen.fillStyle = palette.grid;
-    pen.fillRect(bbox.left, y(scatter), bbox.width, y(-scatter) - y(scatter));
+    pen.fillRect(bbox.left, y(this.scatter), bbox.width, y(-this.scatter) - y(this.scatter));
     pen.strokeStyle = palette.muted;
     pen.lineWidth = devicePixelRatio;
     pen.beginPath();
@@ -222,10 +218,10 @@ export class ResidualChart extends ChartElement {
   protected readout(plot: uPlot): TemplateResult | string {
     const { idx } = plot.cursor;
     const row = idx === null || idx === undefined ? undefined : this.#rows[idx];
-    if (!row) return `Grey: what repeats differ by, ${scatter}\u202f%.`;
-    return html`<b>${row.label}</b> <span>measured ${formatTime(row.measured_ms)}</span>
-      <span>before ${signed(off(row.before_ms, row.measured_ms))}</span>
-      <span>after ${signed(off(row.after_ms, row.measured_ms))}</span>`;
+    if (!row) return `Grey: ${this.grey}, ${this.scatter}\u202f%.`;
+    return html`<b>${row.label}</b> <span>measured ${this.format(row.measured)}</span>
+      <span>before ${offBefore(row)}</span>
+      <span>after ${signedPercent(off(row))}</span>`;
   }
 }
 

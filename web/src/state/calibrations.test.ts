@@ -49,6 +49,26 @@ test('a change of the files gives up the fit that is under way', () => {
   expect(fitting.asked.length).toBe(4);
 });
 
+test('a file is moved before the one above it, and all are fitted again', () => {
+  const fitting = new ByHand();
+  const calibrations = new Calibrations(fitting, () => '{}');
+  calibrations.add([file('power.csv'), file('run.json'), file('c.csv')]);
+  calibrations.moveUp(1);
+  expect(fitting.last.files.map(({ name }) => name)).toEqual(['run.json', 'power.csv', 'c.csv']);
+  expect(fitting.stopped).toBe(1);
+});
+
+test('power without any run is refused with what is missing', () => {
+  const fitting = new ByHand();
+  const calibrations = new Calibrations(fitting, () => '{}');
+  calibrations.add([file('power.csv')]);
+  fitting.last.hear({ kind: 'advice', advice: { measurements: [], expected: [] } });
+  expect(calibrations.progress).toMatchObject({
+    kind: 'failed',
+    issues: [{ message: expect.stringContaining('power alone') }],
+  });
+});
+
 test('the same name again takes the place of the former file', () => {
   const calibrations = new Calibrations(new ByHand(), () => '{}');
   calibrations.add([file('a.csv')]);

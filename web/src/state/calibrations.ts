@@ -27,6 +27,7 @@ export interface Fitting {
 }
 
 const mostFiles = 32;
+const withoutTimes = 'The files have power alone. Add the file of the run that it was measured beside, before it.';
 
 export class Calibrations {
   files: readonly CalibrationFile[] = [];
@@ -63,6 +64,13 @@ export class Calibrations {
 
   remove(index: number): void {
     this.#refit(this.files.filter((_file, at) => at !== index));
+  }
+
+  /** A file of power belongs to the run of the file before it. */
+  moveUp(index: number): void {
+    const files = [...this.files];
+    files.splice(index - 1, 0, ...files.splice(index, 1));
+    this.#refit(files);
   }
 
   holdOut(index: number, heldOut: boolean): void {
@@ -114,6 +122,10 @@ export class Calibrations {
     } else if (message.kind === 'failed') {
       this.answer = null;
       this.#put({ kind: 'failed', issues: message.issues });
+    } else if (message.kind === 'advice') {
+      // Of files none of which has times.
+      this.answer = null;
+      this.#put({ kind: 'failed', issues: [{ path: '', message: withoutTimes }] });
     } else if (message.kind === 'answer') {
       this.answer = message.answer;
       this.#put({ kind: 'done' });

@@ -3,14 +3,16 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { CalibrationAnswer, Issue, ReplayDistance } from 'servecast';
 import '../charts/residual-chart';
-import type { MeasuredPoint } from '../charts/residual-chart';
-import { countOf, formatBytes, formatCount, formatNumber, formatPercent, sentence } from '../lib/format';
+import { countOf, formatBytes, formatCount, formatNumber, formatPercent, formatTime, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
+import { residualsOf, type MeasuredPoint } from '../lib/residuals';
 import { download } from '../lib/download';
 import type { Calibrations } from '../state/calibrations';
 import { carriedBy, withoutCalibration } from '../state/carried';
 import { issueText } from '../state/fields';
+import { powerFitOf } from '../state/power-fit';
 import styles from '../styles/calibrate.css?inline';
+import { renderPowerFit } from './calibrate-power';
 import type { ViewContext } from './context';
 import { renderSign } from './verdict';
 
@@ -119,7 +121,7 @@ export class CalibrateElement extends LitElement {
         <div class="calibrate-column">
           ${this.#carried()} ${this.#files(calibrations)} ${this.#missing(calibrations)} ${this.#errors(calibrations)} ${this.#replays(calibrations)}
         </div>
-        <div class="calibrate-column">${this.#told(calibrations)} ${this.#charts(calibrations)}</div>
+        <div class="calibrate-column">${this.#told(calibrations)} ${this.#charts(calibrations)} ${this.#power(calibrations)}</div>
       </div>
       <p class="quiet-text calibrate-foot">Files never leave this machine. Constants are fitted by least squares through the simulator; what the files cannot tell stays as it is.</p>
     `;
@@ -190,6 +192,7 @@ export class CalibrateElement extends LitElement {
               <p>${issues.length > 0 ? html`<b class="calibrate-refused">Refused</b>` : withoutName(found, file.name) || 'Waits to be read.'}</p>
               <label><input type="checkbox" .checked=${heldOut} @change=${(event: Event) => calibrations?.holdOut(index, (event.target as HTMLInputElement).checked)} /> Hold out: judge the fit by it</label>
             </div>
+            ${index > 0 ? html`<button type="button" class="quiet icon" aria-label=${`Move ${file.name} up`} title="Move up: power goes right behind its run" @click=${() => calibrations?.moveUp(index)}>↑</button>` : nothing}
             <button type="button" class="quiet icon" aria-label=${`Remove ${file.name}`} title="Remove" @click=${() => calibrations?.remove(index)}>✕</button>
           </li>`,
         )}
@@ -199,7 +202,7 @@ export class CalibrateElement extends LitElement {
         <button type="button" @click=${() => this.querySelector<HTMLInputElement>('#calibrate-file')?.click()}>Choose files</button>
         <input id="calibrate-file" type="file" multiple hidden accept=".json,.csv,.gz,.txt,.prom,.metrics,application/json,text/csv" @change=${(event: Event) => this.#picked(event)} />
       </div>
-      <p class="quiet-text">Results of vllm bench serve, GuideLLM, aiperf and inference-perf, metrics of a server, and tables (CSV) of prompts, decode steps and runs; plain or .gz.</p>
+      <p class="quiet-text">Results of vllm bench serve, GuideLLM, aiperf and inference-perf, metrics of a server, tables (CSV) of prompts, decode steps and runs, and power by nvidia-smi or DCGM right behind the file of the run that it was measured beside; plain or .gz.</p>
     </section>`;
   }
 
@@ -290,6 +293,7 @@ export class CalibrateElement extends LitElement {
     const answer = calibrations?.answer;
     if (!answer)
       return html`<section class="card calibrate-card"><h3>What the files can tell</h3><p class="empty">Empty: nothing was calibrated yet.</p></section>`;
+    const warnings = powerFitOf(answer)?.others ?? answer.warnings;
     return html`<section class="card calibrate-card">
       <div class="table-scroll" tabindex="0" role="region" aria-label="What the files can tell">
         <table class="calibrate-told">
@@ -297,7 +301,7 @@ export class CalibrateElement extends LitElement {
           <tbody>${answer.parameters.map((parameter) => parameterRow(parameter))}</tbody>
         </table>
       </div>
-      ${answer.warnings.length > 0 ? html`<details class="calibrate-more"><summary>${countOf(answer.warnings.length, 'warning')}</summary><ul>${answer.warnings.map((warning) => html`<li>${sentence(warning)}</li>`)}</ul></details>` : nothing}
+      ${warnings.length > 0 ? html`<details class="calibrate-more"><summary>${countOf(warnings.length, 'warning')}</summary><ul>${warnings.map((warning) => html`<li>${sentence(warning)}</li>`)}</ul></details>` : nothing}
     </section>`;
   }
 
@@ -309,8 +313,13 @@ export class CalibrateElement extends LitElement {
       return points.length > 0 ? [{ ...chart, points }] : [];
     });
     return html`<div class="calibrate-charts">
-      ${drawn.map(({ heading, unit, points }) => html`<sc-residual-chart .heading=${heading} .unit=${unit} .points=${points} .columns=${columnsOf(points)} .theme=${this.view.theme} .fileStem=${'servecast-calibration'}></sc-residual-chart>`)}
+      ${drawn.map(({ heading, unit, points }) => html`<sc-residual-chart .heading=${heading} .unit=${unit} .points=${residualsOf(points)} .format=${formatTime} .columns=${columnsOf(points)} .theme=${this.view.theme} .fileStem=${'servecast-calibration'}></sc-residual-chart>`)}
     </div>`;
+  }
+
+  #power(calibrations: Calibrations | null): TemplateResult | typeof nothing {
+    const fit = calibrations?.answer ? powerFitOf(calibrations.answer) : null;
+    return fit ? renderPowerFit(this.view, fit) : nothing;
   }
 
   #picked(event: Event): void {
