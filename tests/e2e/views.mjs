@@ -1,7 +1,7 @@
 // Tasks of the views below the verdict. Part of run.mjs.
 import assert from 'node:assert/strict';
 import { banded, field, fingerprint, nextResult, openTab, problem, verdict } from './browser.mjs';
-import { preset, task } from './harness.mjs';
+import { audit, preset, task } from './harness.mjs';
 
 const chosen = (page) => page.locator('[role=tab][aria-selected=true]').getAttribute('id');
 const shows = (page, id) => page.locator(`#tab-${id}[aria-selected=true]`).waitFor();
@@ -171,3 +171,78 @@ await task(
   },
   { viewport: { width: 2200, height: 1200 } },
 );
+
+await task('views: power beside the numbers when it is asked for, with bands and what is stated', async (page) => {
+  await verdict(page);
+  const ask = page.locator('.numbers').getByRole('button', { name: 'Power' });
+  assert.equal(await page.locator('sc-power').count(), 0, 'not in a first view');
+  assert.equal(await ask.getAttribute('aria-expanded'), 'false');
+  await ask.click();
+  const tile = page.locator('sc-power');
+  await tile.locator('.value').waitFor();
+  await tile.locator('sc-series-chart canvas').waitFor();
+  const power = () =>
+    page.evaluate(() => document.querySelector('sc-page').app.store.state.shown.outcome.report.first_run.power);
+  const figure = async (name) => (await tile.locator('.power-figures > div', { hasText: name }).innerText()).trim();
+  const near = (text, value) =>
+    assert.ok(Math.abs(Number(text.match(/[\d.]+/)[0]) / value - 1) < 0.006, `${text} is not ${value}`);
+  const known = await power();
+  near(await tile.locator('.value').innerText(), known.mean_w);
+  assert.match(await tile.locator('.value').innerText(), /W a GPU\s+90\s%: \d+ to \d+/);
+  near((await figure('Per output token')).replace('Per output token', ''), known.j_per_output_token);
+  assert.match(await figure('Per output token'), /\sJ\s+90\s%: [\d.]+ to [\d.]+/);
+  assert.match(await figure('Peak'), /\d+\sW a GPU/);
+  assert.match(await figure('Electricity'), /State a price per kWh/);
+  await audit(page);
+
+  // The address has it, beside the view; a stated price and intensity give cost and CO2.
+  assert.equal(new URL(page.url()).search, '?tiles=power');
+  await openTab(page, 'Numbers');
+  await page.goBack();
+  await tile.locator('.value').waitFor();
+  const first = await fingerprint(page);
+  await tile.getByRole('button', { name: 'State a price' }).click();
+  await field(page, '/hardware/price_per_kwh').locator('input[type=text]').fill('0.25');
+  await page.locator('.power-figures', { hasText: 'at $0.250 per kWh as stated' }).waitFor();
+  await verdict(page);
+  assert.equal(await fingerprint(page), first, 'which changes no step');
+  near((await figure('Electricity')).replace('Electricity', ''), (await power()).electricity_per_hour);
+  await page.reload();
+  await verdict(page);
+  await tile.locator('.value').waitFor();
+
+  await ask.click();
+  await tile.waitFor({ state: 'detached' });
+  assert.equal(new URL(page.url()).search, '');
+});
+
+for (const [theme, size] of [
+  ['dark', { width: 1440, height: 1000 }],
+  ['light', { width: 390, height: 844 }],
+])
+  await task(
+    `views: power of a card without a law is not known, and why, ${size.width} wide`,
+    async (page) => {
+      await verdict(page);
+      const tile = page.locator('sc-power .tile');
+      await tile.waitFor();
+      assert.match(
+        await tile.innerText(),
+        /not known\s+No power law of A100 SXM 80 GB is known: its power was not measured/,
+      );
+      assert.doesNotMatch(await tile.innerText(), /\d\sW\b|\d\sJ\b/);
+      await audit(page);
+      const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(wide <= 0, `${wide} px too wide`);
+      await tile.getByRole('button', { name: 'State the card’s power' }).click();
+      const busy = field(page, '/hardware/busy_w').locator('input[type=text]');
+      await busy.fill('250');
+      await page.locator('sc-power .value', { hasText: 'W a GPU' }).waitFor();
+      assert.match(await page.locator('sc-power').innerText(), /error not known/);
+    },
+    {
+      viewport: size,
+      colorScheme: theme,
+      fragment: `?tiles=power#p=${preset}&hardware.preset=a100-80gb&workload.arrivals.rate_per_s=8`,
+    },
+  );

@@ -40,6 +40,7 @@ const laterParts = [
   'pool',
   'plans',
   'pool-edits',
+  'power',
   'pools',
   'pane-key',
   'pin',

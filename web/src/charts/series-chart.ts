@@ -8,7 +8,7 @@ import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
 import { paneKey } from './pane-key';
 
-/** What has a colour (--mark-*) and a swatch in chart.css. */
+/** What has a colour (--mark-*) and a swatch in chart.css; of power, in power.css. */
 export type Mark =
   | 'ttft'
   | 'tpot'
@@ -20,7 +20,8 @@ export type Mark =
   | 'batch'
   | 'output'
   | 'transfer'
-  | 'preempted';
+  | 'preempted'
+  | 'power';
 
 export interface PaneSeries {
   readonly column: string;

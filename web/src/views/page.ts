@@ -20,7 +20,7 @@ import { countedOf, renderLoad, type About } from './load';
 import type { Offer, PresetPicker } from './preset-picker';
 import './preset-picker';
 import type { ScenarioDraft } from './scenario-text';
-import { renderTabs, tabInForce, tabOf, tabsOf, withTab, type TabId } from './tabs';
+import { hasPower, powerTile, renderTabs, tabInForce, tabOf, tabsOf, withPower, withTab, type TabId } from './tabs';
 import { renderNumbers, renderStrip } from './tiles';
 import { isStale, renderVerdict } from './verdict';
 
@@ -57,7 +57,7 @@ export class PageElement extends LitElement {
 
   constructor() {
     super();
-    this.openGroups = new Set();
+    this.openGroups = new Set(hasPower(location.href) ? [powerTile] : []);
     this.tab = tabOf(location.href);
     this.dropping = false;
     this.wide = this.#wide.matches;
@@ -77,7 +77,10 @@ export class PageElement extends LitElement {
   override connectedCallback(): void {
     super.connectedCallback();
     this.app.store.subscribe(() => this.requestUpdate());
-    addEventListener('popstate', () => (this.tab = tabOf(location.href)));
+    addEventListener('popstate', () => {
+      this.tab = tabOf(location.href);
+      this.#toggle(powerTile, hasPower(location.href));
+    });
     this.#wide.addEventListener('change', () => (this.wide = this.#wide.matches));
     this.#dark.addEventListener('change', () => (this.prefersDark = this.#dark.matches));
     addEventListener('keydown', (event) => this.#key(event));
@@ -224,7 +227,7 @@ export class PageElement extends LitElement {
     const nothingToDraw = !report && !isAwaited(view.state);
     needPart('sc-latency-chart', () => import('../charts/forecast'));
     return html`
-      ${renderVerdict(view)} ${this.wide ? nothing : this.#rail(view)} ${this.#waysOut(view)} ${renderNumbers(view)}
+      ${renderVerdict(view)} ${this.wide ? nothing : this.#rail(view)} ${this.#waysOut(view)} ${renderNumbers(view, this.#power(view))}
       ${nothingToDraw ? html`<p class="card no-charts">No charts: nothing was simulated. The reason stands above.</p>${this.#shareButton(view, 'phone-share')}` : nothing}
       <div class="charts" ?hidden=${nothingToDraw}>
         <section id="latency" tabindex="-1" aria-label="Latency">
@@ -234,6 +237,12 @@ export class PageElement extends LitElement {
       </div>
       ${nothingToDraw ? nothing : this.#shareButton(view, 'phone-share')}
       ${renderFit(view)}`;
+  }
+
+  #power(view: ViewContext): TemplateResult | typeof nothing {
+    if (!this.openGroups.has(powerTile)) return nothing;
+    needPart('sc-power', () => import('./power'));
+    return html`<sc-power .view=${view}></sc-power>`;
   }
 
   /** Above the other views; what stops a run is said in full. */
@@ -293,6 +302,7 @@ export class PageElement extends LitElement {
     if (open) groups.add(id);
     else groups.delete(id);
     this.openGroups = groups;
+    if (id === powerTile) history.replaceState(history.state, '', withPower(location.href, open));
   }
 
   #toggleRail(event: Event): void {

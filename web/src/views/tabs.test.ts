@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Report } from 'servecast';
-import { tabInForce, tabOf, tabs, tabsOf, withTab } from './tabs';
+import { hasPower, tabInForce, tabOf, tabs, tabsOf, withPower, withTab } from './tabs';
 
 const page = 'https://host.example/app/?theme=x#p=some&a.b=1';
 const alone = {} as Report;
@@ -16,6 +16,15 @@ describe('the view in the address', () => {
     expect(withTab(page, 'compare')).toBe('https://host.example/app/?theme=x&view=compare#p=some&a.b=1');
     expect(withTab(withTab(page, 'compare'), 'why')).toBe(page);
   });
+});
+
+it('the address has the tile of power once it is asked for, beside the view', () => {
+  expect(hasPower(page)).toBe(false);
+  const shown = withPower(withTab(page, 'time'), true);
+  expect(shown).toBe('https://host.example/app/?theme=x&view=time&tiles=power#p=some&a.b=1');
+  expect(hasPower(withTab(shown, 'why'))).toBe(true);
+  expect(hasPower('https://host.example/?tiles=nonsense')).toBe(false);
+  expect(withPower(withTab(shown, 'why'), false)).toBe(page);
 });
 
 describe('the tabs of a scenario', () => {

@@ -1,4 +1,5 @@
-// The views below the verdict as tabs: which there are, their bar, and where the address holds the chosen one.
+// The views below the verdict as tabs: which there are, their bar, and where the address holds the chosen one, and the
+// tile that is shown beside the standard ones.
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import { firstRun } from '../lib/first-run';
@@ -36,12 +37,22 @@ export function tabOf(address: string): TabId {
 }
 
 /** The address with that view in it; it goes before the "#", so that the scenario's link stays as it is. */
-export function withTab(address: string, id: TabId): string {
+export const withTab = (address: string, id: TabId): string => withWord(address, parameter, id === standard ? '' : id);
+
+function withWord(address: string, name: string, word: string): string {
   const url = new URL(address);
-  if (id === standard) url.searchParams.delete(parameter);
-  else url.searchParams.set(parameter, id);
+  if (word === '') url.searchParams.delete(name);
+  else url.searchParams.set(name, word);
   return url.href;
 }
+
+/** Shown when it is asked for: a group of the page. */
+export const powerTile = 'power';
+const tiles = 'tiles';
+
+export const hasPower = (address: string): boolean => new URL(address).searchParams.get(tiles) === powerTile;
+
+export const withPower = (address: string, shown: boolean): string => withWord(address, tiles, shown ? powerTile : '');
 
 /** Without a report nobody knows yet which of them the scenario has. */
 export function tabsOf(report: Report | null): readonly (Tab & { readonly id: TabId })[] {

@@ -1,4 +1,5 @@
-// The four numbers: each target's latency with its interval, how far it is from its limit, throughput, and cost.
+// The four numbers: each target's latency with its interval, how far it is from its limit, throughput, and cost; power when
+// it is asked for.
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import type { Catalog, Report } from 'servecast';
 import {
@@ -21,6 +22,7 @@ import { getAt, type Document } from '../state/document';
 import { isAwaited, isUncertain, reportOf } from '../state/store';
 import type { ViewContext } from './context';
 import { pricePointer } from './form';
+import { powerTile } from './tabs';
 
 type Target = Report['slo'][number];
 type Metric = Target['metric'];
@@ -41,7 +43,11 @@ export function term(catalog: Catalog | null, name: string, shown: string): Temp
   return html`<span class="term" tabindex="0">${shown}<span class="tip" role="tooltip">${sentence(found.title)} ${found.text}</span></span>`;
 }
 
-export function renderNumbers(view: ViewContext): TemplateResult | typeof nothing {
+/** `power`: below the others, where it can be asked for; nothing until it is. */
+export function renderNumbers(
+  view: ViewContext,
+  power?: TemplateResult | typeof nothing,
+): TemplateResult | typeof nothing {
   const { shown } = view.state;
   // Their place is kept while the first answer is on its way.
   if (!shown && isAwaited(view.state))
@@ -52,7 +58,7 @@ export function renderNumbers(view: ViewContext): TemplateResult | typeof nothin
   const mark = (figure?: string) => evidenceMark(view, report, figure);
   return html`<section class="numbers" aria-label="Key numbers">
       ${latencyTile(view, report, 'ttft', mark('ttft_p99'))} ${latencyTile(view, report, 'tpot', mark('tpot'))}
-      ${throughputTile(view, report, mark())} ${costTile(view, report)}
+      ${throughputTile(view, report, mark())} ${costTile(view, report, power !== undefined)} ${power}
     </section>
     ${
       open
@@ -257,11 +263,13 @@ function unpriced(report: Report, price: string | null): string | null {
 
 const hoursOfMonth = 730;
 
-function costTile(view: ViewContext, report: Report): TemplateResult {
+function costTile(view: ViewContext, report: Report, offersPower: boolean): TemplateResult {
   const cost = report.cost_per_million_output_tokens;
   const source = view.app.source;
   const pointer = source ? unpriced(report, pricePointer(source)) : null;
-  const head = tileHead('Cost', '');
+  const isOpen = view.openGroups.has(powerTile);
+  const ask = html`<button class="as-link" type="button" aria-expanded=${isOpen} title="Watts and energy per token" @click=${() => view.toggleGroup(powerTile, !isOpen)}>Power</button>`;
+  const head = html`<div class="tile-head"><h3>Cost</h3>${offersPower ? ask : nothing}</div>`;
   if (cost === null) {
     return html`<div class="card tile">
       ${head}
