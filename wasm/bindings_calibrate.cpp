@@ -51,6 +51,7 @@ class BoundCalibration final {
     out.EndObject();
     if (read.ok()) {
       for (CalibrationPoint& point : read.value().points) point.held_out |= held_out;
+      for (MeasuredPower& power : read.value().power) power.held_out |= held_out;
       AddMeasurements(std::move(read.value()), all_);
     }
     return out.Take();
