@@ -323,7 +323,7 @@ await task('invalid: a message leads to a field in a closed group', async (page)
   await field(page, '/measure/warmup_s').locator('input[type=text]').fill('-1');
   await problem(page);
   await turnGroup(page, 'Everything');
-  await page.getByRole('button', { name: 'Measure, warmup s' }).click();
+  await page.getByRole('button', { name: 'Measure, warmup' }).click();
   await page.waitForFunction(
     () => document.activeElement?.closest('sc-field')?.dataset.pointer === '/measure/warmup_s',
   );

@@ -310,12 +310,18 @@ const names: Readonly<Record<string, string>> = {
   tensor_parallel: 'GPUs each',
   price_per_gpu_hour: 'Price',
   limit_ms: 'Limit',
+  mtbf_s: 'Time between failures',
 };
+
+/** "restart_s": its unit stands beside the value. */
+const unitSuffix = /_(per_s|s|ms|us|gib|mib|gb_s|w|tflops)$/;
+
+export const unitInName = (pointer: string): string => unitSuffix.exec(lastOf(pointer))?.[1] ?? '';
 
 export function labelOf(pointer: string): string {
   const name = names[lastOf(pointer)];
   if (name !== undefined) return name;
-  const words = lastOf(pointer).replaceAll('_', ' ');
+  const words = lastOf(pointer).replace(unitSuffix, '').replaceAll('_', ' ');
   return /^p\d/.test(words) ? words : words.charAt(0).toUpperCase() + words.slice(1);
 }
 

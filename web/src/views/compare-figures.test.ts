@@ -1,6 +1,6 @@
 import type { Report } from 'servecast';
 import { describe, expect, it } from 'vitest';
-import { closestTarget, costOfServed } from './compare-figures';
+import { closestTarget, costOfServed, settingName } from './compare-figures';
 
 function report(state: Report['verdict']['state'], goodput: number, more: Partial<Report> = {}): Report {
   const slo = [{ metric: 'ttft' }];
@@ -55,5 +55,28 @@ describe('the target that a row and a rung are about', () => {
     expect(closestOf(target('ttft', 210, 200), target('tpot', 10, 20, { margin: null, unserved_share: 0.05 }))).toBe(
       'tpot',
     );
+  });
+});
+
+describe('the name of a setting', () => {
+  const name = (pointer: string, withUnit = true) => settingName(pointer, false, withUnit);
+  it('Policy_IsNamedByItsObject', () => {
+    const policies = ['router', 'decode_router', 'scaling'].map((object) => name(`/cluster/${object}/policy`));
+    expect(policies).toEqual(['Router: policy', 'Decode router: policy', 'Scaling: policy']);
+    expect(name('/engine/enable_prefix_caching')).toBe('Engine: enable prefix caching');
+  });
+  it('Unit_IsNoWordOfIt_AndStandsBehindWhereValuesHaveNone', () => {
+    expect(name('/cluster/failures/mtbf_s', false)).toBe('Failures: time between failures');
+    expect(name('/cluster/failures/restart_s', false)).toBe('Failures: restart');
+    expect(name('/cluster/failures/restart_s')).toBe('Failures: restart, s');
+    expect(name('/hardware/memory_bandwidth_gb_s')).toBe('Hardware: memory bandwidth, GB/s');
+    expect(name('/engine/speculative/num_speculative_tokens')).toBe('Speculative: num speculative tokens');
+    expect(name('/workload/arrivals/rate_per_s')).toBe('Rate, requests/s');
+    expect(name('/workload/arrivals/rate_per_s', false)).toBe('Rate');
+    expect(name('/workload/output_tokens/mean', false)).toBe('Output length, mean');
+  });
+  it('OfOneOfSeveralPools_SaysWhich', () => {
+    expect(settingName('/cluster/pools/1/engine/block_size', true)).toBe('Engine: block size of pool 2');
+    expect(settingName('/cluster/pools/1/replicas', true)).toBe('Replicas of pool 2');
   });
 });

@@ -1,8 +1,8 @@
 // What comparisons show of a report, and what people call the settings that are compared.
 import type { Report } from 'servecast';
 import { formatCount, formatGiven, formatNumber, formatTime } from '../lib/format';
-import { segmentsOf, type Json } from '../state/document';
-import { labelOf } from '../state/fields';
+import { parentOf, segmentsOf, type Json } from '../state/document';
+import { labelOf, unitInName } from '../state/fields';
 import { poolList } from '../state/pools';
 import { firstRun } from '../lib/first-run';
 import { decidingTarget } from '../lib/targets';
@@ -79,13 +79,37 @@ const ofPool: Readonly<Record<string, string>> = {
   replicas: 'Replicas',
 };
 
-/** What people call a setting. */
-export function settingName(pointer: string, several: boolean): string {
+/** Of names that end in a unit: as people write it. */
+const units: Readonly<Record<string, string>> = {
+  us: 'µs',
+  gib: 'GiB',
+  mib: 'MiB',
+  gb_s: 'GB/s',
+  w: 'W',
+  tflops: 'TFLOP/s',
+  per_s: 'a second',
+};
+
+/** What people call a setting; with its unit where its values stand without. */
+export function settingName(pointer: string, several: boolean, withUnit = true): string {
   const [, index = '', own = ''] = /^\/cluster\/pools\/(\d+)\/(.+)$/.exec(pointer) ?? [];
   const length = /^\/workload\/(prompt|output)_tokens\/(\w+)$/.exec(pointer);
   if (own in ofPool) return several ? `${ofPool[own] ?? ''} of pool ${Number(index) + 1}` : (ofPool[own] ?? '');
-  if (length) return `${length[1] === 'prompt' ? 'Prompt' : 'Output'} length, ${length[2] ?? ''}, tokens`;
-  return labels[pointer] ?? `${labelOf(`/${segmentsOf(pointer)[0] ?? ''}`)}: ${labelOf(pointer).toLowerCase()}`;
+  if (length) {
+    const what = (length[2] ?? '').replaceAll('_', ' ');
+    return `${length[1] === 'prompt' ? 'Prompt' : 'Output'} length, ${what}${withUnit && what !== 'distribution' ? ', tokens' : ''}`;
+  }
+  const label = labels[pointer];
+  if (label !== undefined) return withUnit ? label : label.replace(/, requests\/s$/, '');
+  const unit = withUnit ? unitInName(pointer) : '';
+  const ofOne = several && own !== '' ? ` of pool ${Number(index) + 1}` : '';
+  return `${labelOf(ownerOf(pointer))}: ${labelOf(pointer).toLowerCase()}${ofOne}${unit === '' ? '' : `, ${units[unit] ?? unit}`}`;
+}
+
+/** The object that a setting is of, not the section around it: a cluster has a policy of its router and one of its scaling. */
+function ownerOf(pointer: string): string {
+  const parent = parentOf(pointer);
+  return /\/\d+$/.test(parent) || parent === '' ? `/${segmentsOf(pointer)[0] ?? ''}` : parent;
 }
 
 /** A value of a setting, without its unit. */
