@@ -67,6 +67,13 @@ describe('plan answers of the report', () => {
       ['As it is: meets.', '2 times the load: misses.'],
     ]);
   });
+  it('say once what a single run says against them', () => {
+    const checked = [{ of: '103 requests/s', agrees: false, sentence: 'overloaded' }];
+    const said = 'Held. But a run of 103 requests/s says otherwise: overloaded';
+    const plans = { 'max-rate': plan('answered', said, { answer: { checked } as unknown as PlanAnswer }) };
+    const [row] = boardOf(stateOf(plans), report, () => true, 'req/s').answered;
+    expect(row?.answer).toEqual([`${said}.`]);
+  });
   it('are none, asked or not, where there is no target', () => {
     const board = boardOf(stateOf({}), { ...report, slo: [] }, () => true, 'req/s');
     expect(board).toEqual({ answered: [], running: [], unasked: [], quick: [] });

@@ -76,7 +76,9 @@ const nameOf = (question: PlanQuestion): string => questionNames[question];
 
 function answerText({ kind, sentence: said, issues, answer }: Pick<Plan, 'kind' | 'sentence' | 'issues' | 'answer'>) {
   const lines = kind === 'failed' ? issues.map(({ message }) => message) : said.split('\n');
-  return [...lines, answer ? doubtsText(answer) : ''].filter((line) => line.trim() !== '').map(sentence);
+  // The answer's own sentence may have them already.
+  const doubts = answer && lines.every((line) => !line.includes('says otherwise')) ? doubtsText(answer) : '';
+  return [...lines, doubts].filter((line) => line.trim() !== '').map(sentence);
 }
 
 /** As the Plan view asks it, with what stands in its blanks. */
