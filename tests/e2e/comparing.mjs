@@ -58,6 +58,10 @@ await task('compare: every GPU, by the cost of what is served within the targets
     rows.slice(1).some((row) => /[+−×]/.test(row[3])),
     'differences are shown',
   );
+  const figure = rows.slice(1).find((row) => row[7].startsWith('$'))?.[7] ?? '';
+  assert.match(figure, /^\$[\d.,]+\s*(?:[+−×][^G]*|the same)\s*on \d+ GPUs?$/, 'of the cost, not of the GPUs');
+  const names = await page.$$eval('#compare-by option', (options) => options.map(({ textContent }) => textContent));
+  assert.deepEqual(names, [...new Set(names)], 'each setting has a name of its own');
   const first = await fingerprint(page);
   await field(page, '/workload/arrivals/rate_per_s').locator('input[type=text]').fill('3');
   await nextResult(page, first);

@@ -267,7 +267,7 @@ function cell({ head, of, format }: Figure, report: Report, base: Report | null)
   const before = base && of(base);
   const change = value === null || before === null || before === 0 ? null : value / before - 1;
   const noPrice = head === costHead && report.cost_per_million_output_tokens === null;
-  return html`<td class=${head === costHead ? 'more cost' : 'more'} data-head=${head}>${noPrice ? 'no price' : format(value)}${head === costHead ? html`<br /><small>${countOf(report.gpus, 'GPU')}</small>` : nothing}${change === null ? nothing : html`<br /><small>${changeText(change)}</small>`}</td>`;
+  return html`<td class=${head === costHead ? 'more cost' : 'more'} data-head=${head}>${noPrice ? 'no price' : format(value)}${change === null ? nothing : html`<br /><small>${changeText(change)}</small>`}${head === costHead ? html`<br /><small>on ${countOf(report.gpus, 'GPU')}</small>` : nothing}</td>`;
 }
 
 /** Settings of the scenario that the other rows do not have. */
