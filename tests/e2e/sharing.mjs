@@ -215,6 +215,10 @@ const hostile = '<img src=x onerror=alert(1)>';
 
 async function openReport(page) {
   await openDialog(page);
+  await openSheetOf(page);
+}
+
+async function openSheetOf(page) {
   await kind(page, 'Report');
   await page.getByRole('button', { name: 'Open the report' }).click();
   await page.locator('.paper[data-ready=true]').waitFor();
@@ -242,7 +246,10 @@ await task(
     const text = await sheet.innerText();
     assert.ok(text.includes(`${hostile} ·`), 'the title, as text');
     assert.match(text, /Load\n.*rate 41\sreq\/s/);
-    assert.match(text, /Sequences \(max_num_seqs\) 128\srequests \(else 256\srequests\)/);
+    assert.match(text, /Sequences \(max_num_seqs\) 128\srequests \(preset: 256\srequests\)/);
+    assert.match(text, /Changed\n.*Rate 41\sreq\/s \(preset: 40\sreq\/s\)/);
+    assert.doesNotMatch(text, /Workload: requests/, 'the preset has it');
+    assert.match(text, /\nChanged from: Llama-3.1-8B answers 40 chat/, 'the note, which is the preset’s');
     assert.match(
       text,
       /TTFT p99\s+[\d.]+\sms\s+[\d.]+ to [\d.]+\sms\s+[\d.]+ to [\d.]+\sms\s+200\sms\s+\d+\s% to spare/,
@@ -309,6 +316,50 @@ await task(
   },
 );
 
+await task(
+  'report: a title that turns the direction of text leaves the date as it is',
+  async (page) => {
+    await openReport(page);
+    const [title, date] = await page.locator('.paper header p').evaluate((each) => {
+      const range = document.createRange();
+      range.selectNodeContents(each.querySelector('bdi'));
+      const left = range.getBoundingClientRect().left;
+      const rest = [...each.childNodes].find(({ textContent }) => textContent.includes('20'));
+      range.selectNodeContents(rest);
+      const dates = range.getBoundingClientRect();
+      range.setStart(rest, rest.textContent.length - 1);
+      const last = range.getBoundingClientRect();
+      return [left < dates.left, last.right >= dates.right - 1];
+    });
+    assert.ok(title && date);
+  },
+  { fragment: `#p=${preset}&name=${encodeURIComponent('May \u202efor')}` },
+);
+
+await task(
+  'report: what does not fit has its memory sum, and the link that opens it',
+  async (page) => {
+    await page.locator('[data-state=does_not_fit]').waitFor();
+    await page.waitForFunction(() => document.querySelector('.share .primary:not([disabled])') !== null);
+    await page.keyboard.press('s');
+    await page.locator('#share[open]').waitFor();
+    await openSheetOf(page);
+    const text = await page.locator('.paper').innerText();
+    assert.match(text, /^Servecast\s+Changed from: Chat on one H100 · /);
+    assert.match(text, /Weights\n[\d.]+\sGiB[\s\S]*Needed\n[\d.]+\sGiB[\s\S]*Usable\n[\d.]+\sGiB/);
+    assert.match(text, /Fits with\ntensor parallel \d/);
+    assert.match(text, /Changed\nModel Llama-3\.1-70B \(preset: Llama-3\.1-8B\)/);
+    assert.ok((await page.locator('.paper footer a').getAttribute('href')).includes('#'));
+    await audit(page);
+    const [file] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'Save HTML' }).click(),
+    ]);
+    assert.match(readFileSync(await file.path(), 'utf8'), /Fits with/);
+  },
+  { fragment: `#p=${preset}&model.preset=llama-3.1-70b`, acceptDownloads: true },
+);
+
 await task('report: asks nothing by itself, and takes up what is asked there', async (page) => {
   await page.locator('.holds[data-kind=found]').waitFor();
   const held = await page.locator('.holds b').innerText();
@@ -319,6 +370,9 @@ await task('report: asks nothing by itself, and takes up what is asked there', a
   await page.getByLabel('Targets as the load grows').check();
   await page.waitForFunction(() => document.querySelectorAll('.paper .pictures img').length === 3);
   await page.getByRole('button', { name: 'Ask the plan’s quick questions' }).click();
+  await page.locator('.sheet-tools', { hasText: 'Still being answered: ' }).waitFor();
+  assert.match(await sheet.innerText(), /Not answered when this was made: /);
+  assert.doesNotMatch(await sheet.innerText(), /Still/);
   await sheet.locator('.plan-rows th', { hasText: 'Fewest GPUs for 40 req/s' }).waitFor();
   // Others may still be under way.
   assert.match(await sheet.innerText(), /Not asked of this scenario: Hours of a day, Autoscaling, Cheapest design\./);
@@ -374,6 +428,10 @@ for (const [name, options] of Object.entries({
       await audit(page);
       const sheet = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       assert.ok(sheet <= 0, `the report is ${sheet} px wider than the window`);
+      const cut = await page.evaluate(() =>
+        [...document.querySelectorAll('.paper .wide')].map((each) => each.scrollWidth - each.clientWidth),
+      );
+      assert.ok(cut.length > 0 && cut.every((px) => px <= 0), `tables of the report are cut by ${cut} px`);
     },
     options,
   );

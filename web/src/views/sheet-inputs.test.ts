@@ -2,7 +2,7 @@ import type { Catalog, Field, Report } from 'servecast';
 import { describe, expect, it } from 'vitest';
 import type { Document } from '../state/document';
 import type { FormSource } from '../state/fields';
-import { departuresOf, inputsOf } from './sheet-inputs';
+import { departuresOf, headingOf, inputsOf, originOf } from './sheet-inputs';
 
 function field(path: string, more: Partial<Field> = {}): Field {
   const plain = { type: 'number', unit: '', help: '', required: false, default: null, minimum: null, maximum: null };
@@ -11,8 +11,20 @@ function field(path: string, more: Partial<Field> = {}): Field {
 
 const h100 = { id: 'h100', name: 'H100 SXM 80 GB', document: { name: 'H100 SXM 80 GB', memory_gib: 80 } };
 const vllm = { id: 'vllm', name: 'vLLM', document: { name: 'vLLM', max_num_seqs: 256 } };
+const chat = {
+  id: 'chat',
+  name: 'Chat on one H100',
+  document: {
+    name: 'Chat on one H100',
+    description: 'Answers 40 requests per second on one H100.',
+    hardware: { preset: 'h100' },
+    engine: { preset: 'vllm' },
+    workload: { arrivals: { process: 'poisson', rate_per_s: 40 }, requests: 2000 },
+    slo: [{ metric: 'tpot', percentile: 99, limit_ms: 20 }],
+  },
+};
 const catalog = {
-  presets: { models: [], hardware: [h100], engines: [vllm], workloads: [], scenarios: [] },
+  presets: { models: [], hardware: [h100], engines: [vllm], workloads: [], scenarios: [chat] },
   policies: [],
   fields: [
     field('/hardware/preset', { type: 'choice', default: 'h100' }),
@@ -23,6 +35,7 @@ const catalog = {
     field('/workload/arrivals/process', { type: 'choice', default: 'poisson' }),
     field('/workload/arrivals/rate_per_s', { unit: 'req/s' }),
     field('/workload/requests', { type: 'integer', unit: 'requests', default: 1000 }),
+    field('/slo/-/percentile', { default: 99 }),
     field('/workload/rate_factors', { type: 'list' }),
   ],
 } as unknown as Catalog;
@@ -44,7 +57,7 @@ describe('what was asked', () => {
     const rows = new Map(
       inputsOf(source(document), report(resolved, slo), null).map(({ name, value }) => [name, value]),
     );
-    expect(rows.get('Hardware')).toBe('2 replicas of 4 × H100 SXM 80 GB (8 GPUs)');
+    expect(rows.get('Hardware')).toBe('2 replicas of 4 × H100 SXM 80 GB, 8 GPUs in all');
     expect(rows.get('Engine')).toBe('vLLM, 256 sequences');
     expect(rows.get('Load')).toBe('poisson, rate 40\u202freq/s');
     expect(rows.get('Targets')).toBe('TPOT p99 ≤\u00a020\u00a0ms');
@@ -59,7 +72,7 @@ describe('what was asked', () => {
 
 describe('what differs from presets and defaults', () => {
   const found = (document: Document) =>
-    departuresOf(source(document)).map(({ name, value, otherwise }) => [name, value, otherwise]);
+    departuresOf(source(document), null).map(({ name, value, otherwise }) => [name, value, otherwise]);
   it('is what would be another value if the document did not say it', () => {
     const engine = { preset: 'vllm', max_num_seqs: 128, enable_prefix_caching: true };
     expect(found({ engine, workload: { requests: 2000 } })).toEqual([
@@ -71,11 +84,9 @@ describe('what differs from presets and defaults', () => {
   it('compares a section that is written out with the preset whose name it has', () => {
     expect(found({ hardware: { name: 'H100 SXM 80 GB', memory_gib: 80 } })).toEqual([]);
     expect(found({ hardware: { name: 'H100 SXM 80 GB', memory_gib: 96 } })).toEqual([
-      ['Hardware: memory gib', '96\u202fGiB', '80\u202fGiB'],
+      ['Hardware: memory', '96\u202fGiB', '80\u202fGiB'],
     ]);
-    expect(found({ hardware: { name: 'mine', memory_gib: 96 } })).toEqual([
-      ['Hardware: memory gib', '96\u202fGiB', ''],
-    ]);
+    expect(found({ hardware: { name: 'mine', memory_gib: 96 } })).toEqual([['Hardware: memory', '96\u202fGiB', '']]);
   });
   it('says how long a table is, not what it holds', () => {
     expect(
@@ -88,5 +99,51 @@ describe('what differs from presets and defaults', () => {
         },
       }),
     ).toEqual([['Workload: rate factors', 'a table of 2 rows', '']]);
+  });
+});
+
+describe('what differs from the preset of the scenario', () => {
+  const origin = originOf(catalog, chat.document, null);
+  const { workload } = chat.document;
+  const found = (document: Document) =>
+    departuresOf(source(document), origin).map(({ name, value, otherwise, from }) => [name, value, from, otherwise]);
+  it('is nothing where the preset is as it was, whatever it says beside the defaults', () => {
+    expect(found(chat.document)).toEqual([]);
+    expect(found({ ...chat.document, slo: [{ metric: 'tpot', limit_ms: 20 }] })).toEqual([]);
+    expect(found({ ...chat.document, hardware: { name: 'H100 SXM 80 GB', memory_gib: 80 } })).toEqual([]);
+  });
+  it('is the rate, the replicas, the targets and the limits that somebody edited, each with what the preset has', () => {
+    const edited = {
+      ...chat.document,
+      engine: { preset: 'vllm', max_num_seqs: 128 },
+      cluster: { pools: [{ replicas: 3 }] },
+      workload: { ...workload, arrivals: { process: 'poisson', rate_per_s: 400 } },
+      slo: [],
+    };
+    const hardware = '3 replicas of 1 × H100 SXM 80 GB, 3 GPUs in all';
+    expect(found(edited)).toEqual([
+      ['Hardware', hardware, 'preset', '1 × H100 SXM 80 GB'],
+      ['Targets', 'none', 'preset', 'TPOT p99 ≤\u00a020\u00a0ms'],
+      ['Sequences (max_num_seqs)', '128', 'preset', '256'],
+      ['Rate', '400\u202freq/s', 'preset', '40\u202freq/s'],
+    ]);
+  });
+  it('is the default where the preset says something else', () => {
+    const { arrivals } = workload;
+    expect(found({ ...chat.document, workload: { arrivals } })).toEqual([
+      ['Workload: requests', '1,000', 'preset', '2,000'],
+    ]);
+  });
+  it('leaves its title and note only to the unchanged; those of a user stay', () => {
+    const { description: note, name } = chat.document;
+    expect(headingOf(chat.document, origin, name, false)).toEqual({ title: name, note });
+    expect(headingOf(chat.document, origin, name, true)).toEqual({
+      title: `Changed from: ${name}`,
+      note: `Changed from: ${note}`,
+    });
+    const own = { ...chat.document, name: 'Mine', description: 'For May.' };
+    expect(headingOf(own, origin, 'Mine', true)).toEqual({ title: 'Mine', note: 'For May.' });
+    expect(originOf(catalog, { name: 'Mine', description: note }, null)).toBe(chat);
+    expect(originOf(catalog, { name: 'Mine' }, null)).toBeNull();
   });
 });

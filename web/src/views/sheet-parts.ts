@@ -1,28 +1,30 @@
 // The parts of the sheet: black on white, without anything to press but the link, as they are printed and saved. Every text is
 // put in as text, whoever wrote it.
 import { html, nothing, type TemplateResult } from 'lit';
-import type { MaxRate, Report } from 'servecast';
+import type { MaxRate, Preset, Report } from 'servecast';
 import { shortTarget } from '../charts/shares';
 import {
   countOf,
+  formatGib,
   formatGivenTime,
   formatNumber,
   formatPercent,
   formatQuantity,
   formatTime,
   levelText,
+  marginText,
   sentence,
 } from '../lib/format';
-import { sideOf } from '../lib/targets';
+import { isLost, sideOf, type Side } from '../lib/targets';
 import type { Shared } from '../share/snippets';
 import { addressOf, commandOf } from '../share/snippets';
-import type { FormSource } from '../state/fields';
+import { issueText, placeName, type FormSource } from '../state/fields';
 import type { Headroom } from '../state/headroom';
 import { rateOf } from '../state/rate';
 import type { AppState, Variant } from '../state/store';
 import { closestTarget, costHead, costOfServed, nameOfTarget, settingName, type Target } from './compare-figures';
 import { pricePointer } from './form';
-import { departuresOf, inputsOf } from './sheet-inputs';
+import { departuresOf, inputsOf, type Asked } from './sheet-inputs';
 import type { Board } from './sheet-plan';
 import { restsOn } from './sure';
 import { comparedRate, loadUnit, sureText } from './sure-words';
@@ -45,6 +47,9 @@ export interface Picture {
   readonly words: string;
 }
 
+/** Whatever the direction of its letters, what follows keeps its own. */
+export const ofUser = (text: string): TemplateResult => html`<bdi>${text}</bdi>`;
+
 const section = (title: string, body: unknown): TemplateResult => html`<section><h2>${title}</h2>${body}</section>`;
 const scrolled = (label: string, table: TemplateResult): TemplateResult =>
   html`<div class="wide" tabindex="0" role="region" aria-label=${label}>${table}</div>`;
@@ -61,8 +66,8 @@ export function verdictPart(report: Report, held: Headroom | null): TemplateResu
   return html`<div class="verdict-of">
       ${renderSign(verdict.state)}
       <div>
-        <h1>${sentence(verdict.sentence)}</h1>
-        ${lines.map((line) => html`<p>${line}</p>`)}${disagreement(report)}
+        <h1>${ofUser(sentence(verdict.sentence))}</h1>
+        ${lines.map((line) => html`<p>${ofUser(line)}</p>`)}${disagreement(report)}
       </div>
     </div>`;
 }
@@ -79,16 +84,21 @@ function heldText(held: Headroom | null, report: Report): string {
 
 const mostDepartures = 24;
 
-export function inputsPart(source: FormSource, report: Report, trace: string | null): TemplateResult {
-  const departures = departuresOf(source);
+export function inputsPart(
+  source: FormSource,
+  report: Asked,
+  trace: string | null,
+  origin: Preset | null,
+): TemplateResult {
+  const departures = departuresOf(source, origin);
   const rest = departures.length - mostDepartures;
   return section(
     'What was asked',
-    html`<dl>${inputsOf(source, report, trace).map(({ name, value }) => html`<dt>${name}</dt><dd>${value}</dd>`)}
-      <dt>Changed</dt><dd>${
+    html`<dl>${inputsOf(source, report, trace).map(({ name, value }) => html`<dt>${name}</dt><dd>${ofUser(value)}</dd>`)}
+      ${origin ? html`<dt>Preset</dt><dd>${origin.name}</dd>` : nothing}<dt>Changed</dt><dd>${
         departures.length === 0
-          ? 'nothing else differs from presets and defaults'
-          : html`${departures.slice(0, mostDepartures).map(({ name, value, otherwise }, index) => html`${index > 0 ? '; ' : ''}${name} <b>${value}</b>${otherwise === '' ? nothing : ` (else ${otherwise})`}`)}${rest > 0 ? `; and ${countOf(rest, 'more setting')} of the linked scenario` : nothing}`
+          ? `nothing: all settings are those of ${origin ? 'the preset' : 'presets and defaults'}`
+          : html`${departures.slice(0, mostDepartures).map(({ name, value, otherwise, from }, index) => html`${index > 0 ? '; ' : ''}${name} <b>${ofUser(value)}</b> (${from}: ${ofUser(otherwise || 'none')})`)}${rest > 0 ? `; and ${countOf(rest, 'more setting')} of the linked scenario` : nothing}`
       }</dd></dl>`,
   );
 }
@@ -103,7 +113,7 @@ export function figuresPart(report: Report, source: FormSource): TemplateResult 
       ? html`<p>No target is set.</p>`
       : scrolled(
           'Targets',
-          html`<table><thead><tr><th scope="col">Target</th><th scope="col">value</th>${level === null ? nothing : html`<th scope="col">${levelText(level)} band, sampling and model</th>`}<th scope="col">sampling, 95\u202f%</th><th scope="col">limit</th><th scope="col">margin</th>${level === null ? nothing : html`<th scope="col">met</th>`}</tr></thead>
+          html`<table><thead><tr><th scope="col">Target</th><th scope="col">value</th>${level === null ? nothing : html`<th scope="col">${bandHead(level)}</th>`}<th scope="col">sampling, 95\u202f%</th><th scope="col">limit</th><th scope="col">margin</th>${level === null ? nothing : html`<th scope="col">met</th>`}</tr></thead>
           <tbody>${report.slo.map((target) => targetRow(target, level !== null, judged))}</tbody></table>`,
         );
   return section(
@@ -111,6 +121,9 @@ export function figuresPart(report: Report, source: FormSource): TemplateResult 
     html`${table}<dl class="figures">${figures(report, source).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`,
   );
 }
+
+const bandHead = (level: number | null): string =>
+  `${level === null ? '' : `${levelText(level)} `}band, sampling and model`;
 
 function targetRow(target: Target, banded: boolean, judged: boolean): TemplateResult {
   const { band, low, high, unbounded, value_ms: value, share, limit_share: least } = target;
@@ -124,11 +137,18 @@ function targetRow(target: Target, banded: boolean, judged: boolean): TemplateRe
     return text.startsWith('at least') ? text : `${text}\u202f${formatTime(value).split('\u202f')[1] ?? ''}`;
   };
   const side = judged ? sideOf(target) : null;
-  return html`<tr><th scope="row">${name}</th><td><b>${unbounded ? 'no bound' : isLatency(target) ? formatTime(value) : formatPercent(share)}</b></td>
-    ${banded ? html`<td>${ends(band?.low, band?.high)}</td>` : nothing}<td>${high === null && low === null ? '–' : ends(low, high)}</td>
-    <td>${isLatency(target) ? formatGivenTime(target.limit_ms) : `at least ${formatPercent(least)}`}</td>
-    <td class=${side ?? ''}>${!judged ? 'not judged' : unbounded ? 'missed' : isLatency(target) ? marginWords(target, side) : side === 'meets' ? 'kept' : side === 'misses' ? 'missed' : 'too close to call'}</td>
-    ${banded ? html`<td>${band && judged ? chanceText(band.probability) : '–'}</td>` : nothing}</tr>`;
+  return html`<tr><th scope="row">${ofUser(name)}</th><td data-head="value"><b>${unbounded ? 'no bound' : isLatency(target) ? formatTime(value) : formatPercent(share)}</b></td>
+    ${banded ? html`<td data-head=${bandHead(band?.level ?? null)}>${ends(band?.low, band?.high)}</td>` : nothing}<td data-head="sampling, 95\u202f%">${high === null && low === null ? '–' : ends(low, high)}</td>
+    <td data-head="limit">${isLatency(target) ? formatGivenTime(target.limit_ms) : `at least ${formatPercent(least)}`}</td>
+    <td data-head="margin" class=${side ?? ''}>${!judged ? 'not judged' : unbounded ? 'missed' : isLatency(target) ? marginsOf(target, side) : side === 'meets' ? 'kept' : side === 'misses' ? 'missed' : 'too close to call'}</td>
+    ${banded ? html`<td data-head="met">${band && judged ? chanceText(band.probability) : '–'}</td>` : nothing}</tr>`;
+}
+
+/** Where requests got no answer, the others may be late, too. */
+export function marginsOf(target: Latency, side: Side | null): string {
+  const words = marginWords(target, side);
+  const { value_ms: value, limit_ms: limit } = target;
+  return isLost(target) && value !== null ? `${marginText(value / limit)}; ${words}` : words;
 }
 
 function figures(report: Report, source: FormSource): readonly (readonly [string, string])[] {
@@ -169,9 +189,9 @@ export function planPart({ answered, running, unasked }: Board): TemplateResult 
     html`${
       answered.length === 0
         ? nothing
-        : html`<table class="plan-rows"><tbody>${answered.map(({ question, answer }) => html`<tr><th scope="row">${question}</th><td>${answer.map((line) => html`<p>${line}</p>`)}</td></tr>`)}</tbody></table>`
+        : html`<table class="plan-rows"><tbody>${answered.map(({ question, answer }) => html`<tr><th scope="row">${ofUser(question)}</th><td>${answer.map((line) => html`<p>${ofUser(line)}</p>`)}</td></tr>`)}</tbody></table>`
     }
-    ${running.length === 0 ? nothing : html`<p class="small">Still being answered: ${running.join(', ')}.</p>`}
+    ${running.length === 0 ? nothing : html`<p class="small">Not answered when this was made: ${running.join(', ')}.</p>`}
     ${unasked.length === 0 ? nothing : html`<p class="small">Not asked of this scenario: ${unasked.join(', ')}.</p>`}`,
   );
 }
@@ -208,14 +228,14 @@ export function comparePart(
       <tbody>${best.map(({ name: value, isCurrent, report }) => {
         const paid = costOfServed(report);
         const chance = report.verdict.probability;
-        return html`<tr><th scope="row">${value}${isCurrent ? ' (this one)' : ''}</th><td>${report.gpus}</td><td>${paid === null ? '–' : `$${formatNumber(paid)}`}</td><td>${renderSign(report.verdict.state)}${chance === undefined ? nothing : ` ${chanceText(chance)}`}</td><td>${closestText(closestTarget(report))}</td><td>${evidenceWords[report.evidence.class]}</td></tr>`;
+        return html`<tr><th scope="row">${ofUser(value)}${isCurrent ? ' (this one)' : ''}</th><td data-head="GPUs">${report.gpus}</td><td data-head=${costHead}>${paid === null ? '–' : `$${formatNumber(paid)}`}</td><td data-head="verdict, all met">${renderSign(report.verdict.state)}${chance === undefined ? nothing : ` ${chanceText(chance)}`}</td><td data-head="closest target">${ofUser(closestText(closestTarget(report)))}</td><td data-head="evidence">${evidenceWords[report.evidence.class]}</td></tr>`;
       })}</tbody></table>`,
     )}<p class="small">${ranText(best.length, ran.length, compared.variants.length)}${compared.fewest ? ' Each with the fewest GPUs that keep all targets.' : ''}</p>`,
   );
 }
 
 function ranText(shown: number, ran: number, all: number): string {
-  const known = ran < all ? `${ran} of ${all} were run so far` : `all ${all} were run`;
+  const known = ran < all ? `${ran} of ${all} had been run when this was made` : `all ${all} were run`;
   return `${shown < ran ? `The best ${shown}, by verdict, then by cost; ${known}.` : sentence(known)} Cost is of what is served within the targets.`;
 }
 
@@ -230,22 +250,58 @@ export function evidencePart(report: Report): TemplateResult {
   return section(
     'How sure',
     html`<p><b>${evidenceWords[report.evidence.class]}.</b> ${runsInWords(report)} ${restsOn(report)}</p>
-    ${warnings.length === 0 ? nothing : html`<ul>${warnings.map((warning) => html`<li>${sentence(warning)}</li>`)}</ul>`}`,
+    ${warnings.length === 0 ? nothing : html`<ul>${warnings.map((warning) => html`<li>${ofUser(sentence(warning))}</li>`)}</ul>`}`,
   );
+}
+
+/** Why there is no answer: the memory sum of what does not fit, else the problems that the page lists. */
+export function refusalPart({ run, drafts, wanted_trace: trace }: AppState): TemplateResult {
+  const reason = (title: string, lines: readonly string[]) => html`<div class="verdict-of">
+      ${renderSign('problem')}
+      <div><h1>${ofUser(title)}</h1>${lines.map((line) => html`<p>${ofUser(line)}</p>`)}</div>
+    </div>`;
+  if (drafts.size > 0)
+    return reason('Nothing was simulated: a field holds no value.', [...drafts.keys()].map(placeName));
+  if (run.kind === 'broken') return reason('The engine stopped on this scenario.', [run.message]);
+  if (run.kind !== 'refused') return reason('This scenario has no answer yet.', ['Its run is not done.']);
+  const { issues, unfit } = run;
+  const [first] = issues;
+  if (run.reason === 'trace_missing')
+    return reason('Nothing was simulated: the trace that this scenario replays is not open.', trace ? [trace] : []);
+  if (first?.kind !== 'does_not_fit') return reason('Nothing was simulated.', issues.map(issueText));
+  const others = issues.slice(1).map(({ message }) => sentence(message));
+  return html`<div class="verdict-of">
+      ${renderSign('does_not_fit')}
+      <div><h1>${ofUser(sentence(first.message))}</h1>${others.map((line) => html`<p>${ofUser(line)}</p>`)}</div>
+    </div>
+    ${unfit ? section('Memory of each GPU', html`<dl>${memoryOf(unfit).map(([name, value]) => html`<dt>${name}</dt><dd>${value}</dd>`)}</dl>`) : nothing}`;
+}
+
+function memoryOf(unfit: NonNullable<Report['unfit']>): readonly (readonly [string, string])[] {
+  const enough = unfit.enough_tensor_parallel;
+  return [
+    ['Weights', formatGib(unfit.weights_gib)],
+    ['KV cache', `${formatGib(unfit.kv_gib)}, the smallest that serves`],
+    ['Other', formatGib(unfit.overhead_gib)],
+    ['Needed', formatGib(unfit.needed_gib)],
+    ['Usable', formatGib(unfit.usable_gib)],
+    ...(enough === undefined ? [] : [['Fits with', `tensor parallel ${enough}`] as const]),
+  ];
 }
 
 /** Longer ones are for machines: on paper nobody types them. */
 const mostTyped = 600;
 
-export function proofPart(shared: Shared, trace: string | null, report: Report, now: Date): TemplateResult {
+/** `report`: null where there is none. */
+export function proofPart(shared: Shared, trace: string | null, report: Report | null, now: Date): TemplateResult {
   const address = addressOf(shared);
   const command = commandOf(shared, trace);
   const isLong = address.length > mostTyped;
   return html`<footer>
     <p>To run it again: <a href=${address} rel="noopener noreferrer">${isLong ? `${address.slice(0, 80)}…` : address}</a>${isLong ? `, a link of ${address.length.toLocaleString('en-US')} characters, which the saved file holds whole` : nothing}</p>
     ${isLong ? nothing : html`<p><code>${command}</code></p>`}
-    ${trace === null ? nothing : html`<p>It replays ${trace === '' ? 'a trace' : `the trace ${trace}`}, which no link carries.</p>`}
-    <p>Servecast engine ${report.engine_version} · fingerprint <code>${report.fingerprint}</code>: the same scenario gives the same one on any machine · ${dateText(now)}</p>
+    ${trace === null ? nothing : html`<p>It replays ${trace === '' ? 'a trace' : html`the trace ${ofUser(trace)}`}, which no link carries.</p>`}
+    <p>${report ? html`Servecast engine ${report.engine_version} · fingerprint <code>${report.fingerprint}</code>: the same scenario gives the same one on any machine` : 'Servecast: nothing was simulated'} · ${dateText(now)}</p>
   </footer>`;
 }
 

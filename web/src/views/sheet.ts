@@ -1,7 +1,7 @@
 // The report: what the page shows now as a sheet of paper, to print, or to save as one file that needs neither scripts nor a
 // network. It takes the page's place until it is closed, and asks nothing by itself. Loaded when it is asked for.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
-import type { Report } from 'servecast';
+import type { Preset, Report } from 'servecast';
 import '../charts/rate-chart';
 import type { RateChart } from '../charts/rate-chart';
 import '../charts/forecast';
@@ -12,11 +12,11 @@ import { formatTime } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { withPin } from '../share/encode';
 import type { App } from '../state/app';
-import type { Document } from '../state/document';
-import { fieldAt, unitOf, withRateOfSessions } from '../state/fields';
+import type { Document, Json } from '../state/document';
+import { fieldAt, unitOf, withRateOfSessions, type FormSource } from '../state/fields';
 import { headroomOf, isMaxRate } from '../state/headroom';
 import { ratePointer, type Plans } from '../state/plans';
-import { reportOf, type Shown } from '../state/store';
+import { reportOf, type AppState, type Shown } from '../state/store';
 import paper from '../styles/paper.css?inline';
 import styles from '../styles/sheet.css?inline';
 import { nameOfTarget } from './compare-figures';
@@ -29,12 +29,15 @@ import {
   evidencePart,
   figuresPart,
   inputsPart,
+  ofUser,
   planPart,
   proofPart,
+  refusalPart,
   ratedTargets,
   verdictPart,
   type Picture,
 } from './sheet-parts';
+import { departuresOf, gpusOf, headingOf, originOf, targetsIn, type Heading } from './sheet-inputs';
 import { boardOf, type Board } from './sheet-plan';
 
 const parts = [
@@ -129,12 +132,13 @@ export class SheetElement extends LitElement {
   protected override render(): TemplateResult {
     const shown = certainOf(this.app.store.state);
     const board = this.#board;
-    const isReady = shown !== null && this.link !== '' && board !== null;
+    const isReady = this.link !== '' && (shown ? board !== null : isRefused(this.app.store.state));
+    const running = board && !this.left.has('plan') ? board.running : [];
     return html`<aside class="sheet-tools" aria-label="What the report has">
         <h2>Report</h2>
         <p>What the page shows now, black on white, for A4 or Letter. What is ticked is in it.</p>
         <div class="sheet-parts">${parts
-          .filter(([part]) => this.#has(part))
+          .filter(([part]) => this.#has(part) && (shown || part === 'inputs' || part === 'note'))
           .map(
             ([part, name]) =>
               html`<label><input type="checkbox" .checked=${!this.left.has(part)} @change=${() => this.#toggle(part)} /> ${name}</label>`,
@@ -145,25 +149,38 @@ export class SheetElement extends LitElement {
           <button type="button" id="save-report" ?disabled=${!isReady} @click=${() => this.#save()}>Save HTML</button>
           <button type="button" id="close-report" @click=${() => this.close()}>Close</button>
         </div>
-        <p role="status">${this.said}</p>
+        <p role="status">${running.length === 0 ? nothing : `Still being answered: ${running.join(', ')}. What is printed or saved now goes without. `}${this.said}</p>
       </aside>
-      <main class="sheet-desk" aria-label="Report">${
-        shown
-          ? this.#paper(shown, board)
-          : html`<article class="paper"><h1>There is no report before a run is done.</h1></article>`
-      }</main>`;
+      <main class="sheet-desk" aria-label="Report">${shown ? this.#paper(shown, board) : this.#refusal()}</main>`;
   }
 
   #has(part: Part): boolean {
     const { document, compared } = this.app.store.state;
-    if (part === 'note') return this.#note(document) !== '';
+    if (part === 'note') return text(document['description']) !== '';
     if (part === 'compare') return (compared?.variants.filter(({ report }) => report !== null).length ?? 0) > 1;
     return part !== 'rate' || this.rate.length > 0;
   }
 
-  #note(document: Document): string {
-    const note = document['description'];
-    return typeof note === 'string' ? note.trim() : '';
+  /** Without a result: why, and of what. */
+  #refusal(): TemplateResult {
+    const { app, left, link } = this;
+    const { state } = app.store;
+    const { document } = state;
+    const source = app.source && { ...app.source, resolved: null };
+    const { title, note } = headingNow(state, source);
+    const asked = {
+      scenario: document as Report['scenario'],
+      slo: source ? targetsIn(source) : [],
+      gpus: gpusOf(document),
+    };
+    const isIn = (name: Part) => !left.has(name) && this.#has(name);
+    return html`<article class="paper" data-ready=${link !== '' && isRefused(state)}>
+      <header><b>Servecast</b><p>${ofUser(title)} · ${dateText(this.#now)}</p></header>
+      ${refusalPart(state)}
+      ${isIn('note') ? html`<p class="note">${ofUser(note)}</p>` : nothing}
+      ${isIn('inputs') && source ? inputsPart(source, asked, traceOf(state), originNow(state)) : nothing}
+      ${link === '' ? nothing : proofPart(sharedOf(state, link, false), traceOf(state), null, this.#now)}
+    </article>`;
   }
 
   #paper(shown: Shown, board: Board | null): TemplateResult {
@@ -171,14 +188,14 @@ export class SheetElement extends LitElement {
     const { state } = app.store;
     const report = reportOf(shown);
     const shared = sharedOf(state, link, true);
-    const note = this.#note(state.document);
     const { source } = app;
+    const { title, note } = headingNow(state, source);
     const part = (name: Part, render: () => unknown) => (left.has(name) || !this.#has(name) ? nothing : render());
     return html`<article class="paper" data-ready=${link !== '' && board !== null && this.#isDrawn(shown)}>
-      <header><b>Servecast</b><p>${shared.title} · ${dateText(this.#now)}</p></header>
+      <header><b>Servecast</b><p>${ofUser(title)} · ${dateText(this.#now)}</p></header>
       ${verdictPart(report, headroomOf(state))}
-      ${part('note', () => html`<p class="note">${note}</p>`)}
-      ${part('inputs', () => (source ? inputsPart(source, report, traceOf(state)) : nothing))}
+      ${part('note', () => html`<p class="note">${ofUser(note)}</p>`)}
+      ${part('inputs', () => (source ? inputsPart(source, report, traceOf(state), originNow(state)) : nothing))}
       ${part('figures', () => (source ? figuresPart(report, source) : nothing))}
       ${part('tail', () => chartsPart('Latency tail', this.tail, 'Latency over the share of requests, on a scale of nines. Hatched: beyond the limit. A dot is p99 with its band.'))}
       ${part('plan', () => (board ? planPart(board) : nothing))}
@@ -260,11 +277,28 @@ export class SheetElement extends LitElement {
   #save(): void {
     const sheet = this.querySelector('.paper');
     const shown = certainOf(this.app.store.state);
-    if (!sheet || !shown) return;
-    const name = `servecast-${reportOf(shown).fingerprint.slice(0, 8)}-report.html`;
+    if (!sheet) return;
+    const name = `servecast-${shown ? reportOf(shown).fingerprint.slice(0, 8) : 'no-result'}-report.html`;
     download(name, new Blob([fileOf(sheet, document.title)], { type: 'text/html' }));
     this.said = `${name} saved.`;
   }
+}
+
+const text = (value: Json | undefined): string => (typeof value === 'string' ? value.trim() : '');
+
+/** Nothing was simulated, and nothing is under way. */
+const isRefused = ({ run, drafts }: AppState): boolean =>
+  run.kind === 'refused' || run.kind === 'broken' || drafts.size > 0;
+
+function originNow({ catalog, document, base, preset_id: id }: AppState): Preset | null {
+  return catalog && (originOf(catalog, document, id) ?? originOf(catalog, base, null));
+}
+
+/** Its title and note, which are those of a preset only while it is that preset. */
+function headingNow(state: AppState, source: FormSource | null): Heading {
+  const origin = originNow(state);
+  const isChanged = source !== null && origin !== null && departuresOf(source, origin).length > 0;
+  return headingOf(state.document, origin, sharedOf(state, '', false).title, isChanged);
 }
 
 const isSame = (a: readonly unknown[], b: readonly unknown[]): boolean =>
@@ -330,7 +364,7 @@ export function openSheet(app: App): void {
   const element = document.createElement('sc-sheet') as SheetElement;
   element.app = app;
   const [title, top] = [document.title, scrollY];
-  document.title = `${sharedOf(app.store.state, '', false).title}: Servecast report`;
+  document.title = `${headingNow(app.store.state, app.source).title}: Servecast report`;
   if (page) page.hidden = true;
   element.close = () => {
     element.remove();
