@@ -32,6 +32,7 @@ std::vector<std::string> BeyondCalibration(const Scenario&) { std::abort(); }
 
 void CheckScaling(const ClusterSpec&, Issues&) {}
 void CheckFailures(const Scenario&, Issues&) {}
+void CheckRollingUpdate(const ClusterSpec&, Issues&) {}
 void ReadEpp(EppSpec&, Issues&) {}
 void CheckEpp(const ClusterSpec&, Issues&) {}
 
@@ -55,6 +56,7 @@ std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica&) { std::abort(); }
 
 bool Replica::IsLastOf(const DecodeRun&) const { return false; }
 void Replica::Die(TimeNs) {}
+TimeNs Replica::EndBy(TimeNs, TimeNs) { std::abort(); }
 void Replica::HandOn(Withheld, TimeNs) {}
 void Replica::Withhold(Withheld) {}
 void Replica::FreeHandedOver(RequestId, TimeNs) {}
