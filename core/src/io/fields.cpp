@@ -68,9 +68,8 @@ void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
       &SchedulerSpec::priority, priorities);
   f.Policy(
       {.name = "preemption",
-       .help =
-           "which request is preempted when KV blocks run out: the last one admitted (tail), or "
-           "the least urgent (priority); auto: priority with the order priority_fcfs, else tail"},
+       .help = "which request is preempted when KV blocks run out: the last admitted (tail) or the "
+               "least urgent (priority); auto: priority with order priority_fcfs, else tail"},
       &SchedulerSpec::preemption, {"auto", "tail", "priority"});
   DescribeParams("order", Orders(), s.order, v, s.params, base.params);
   DescribeParams("priority", Priorities(), s.priority, v, s.params, base.params);
@@ -114,8 +113,7 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario
   f.Add({.name = "name", .help = "what to call the pool", .label = true}, &PoolSpec::name);
   f.Enum({.name = "role",
           .help = "what the pool's replicas do for a request: everything (mixed), its prefill or "
-                  "its decode; the pool's hardware, engine and scheduler are the scenario's, but "
-                  "for what it sets itself"},
+                  "its decode; what the pool does not set is the scenario's"},
          &PoolSpec::role, {"mixed", "prefill", "decode"});
   f.Add({.name = "replicas",
          .min = 1,
@@ -272,7 +270,7 @@ void Describe(FieldVisitor& v, LatencySpec& l, const LatencySpec& base) {
 }
 
 constexpr const char* kGraceHelp =
-    "how long a replica drains before its requests are lost; default: until the last has left";
+    "how long a replica drains at most; default: until its last request has left";
 
 void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
   Fields<ScalingSpec> f(v, s, base);
@@ -359,23 +357,21 @@ void Describe(FieldVisitor& v, RollingUpdateSpec& s, const RollingUpdateSpec& ba
   f.Add({.name = "at_s",
          .unit = "s",
          .max = 1e8,
-         .help = "when the replacement of all replicas begins; default: never"},
+         .help = "when all replicas begin to be replaced; default: never"},
         &RollingUpdateSpec::at_s);
-  f.Add(
-      {.name = "max_surge",
-       .max = 1024,
-       .help = "replicas that may be there beside the pool's, also as others drain; default: 25 % "
-               "of them, rounded up"},
-      &RollingUpdateSpec::max_surge);
+  f.Add({.name = "max_surge",
+         .max = 1024,
+         .help = "replicas beside the pool's, as others drain, too; default: 25 %, rounded up"},
+        &RollingUpdateSpec::max_surge);
   f.Add({.name = "max_unavailable",
          .max = 1024,
-         .help = "of the pool's replicas, how many may be down; default: 25 %, rounded down"},
+         .help = "replicas of the pool that may be down; default: 25 %, rounded down"},
         &RollingUpdateSpec::max_unavailable);
   f.Add({.name = "start_s",
          .unit = "s",
          .min = 0.1,
          .max = 86400,
-         .help = "from the start of a new replica until it serves"},
+         .help = "until a new replica serves"},
         &RollingUpdateSpec::start_s);
   f.Add({.name = "termination_grace_period_s", .unit = "s", .max = 1e8, .help = kGraceHelp},
         &RollingUpdateSpec::termination_grace_period_s);

@@ -146,9 +146,9 @@ void Describe(FieldVisitor& v, SpeculativeSpec& s, const SpeculativeSpec& base) 
   Fields<SpeculativeSpec> f(v, s, base);
   f.Enum(
       {.name = "method",
-       .help = "who proposes draft tokens, which the model verifies in its next step: earlier "
-               "tokens (ngram, ngram_gpu), layers beside the model (eagle, eagle3, mtp, dflash, "
-               "dspark) or a smaller model (draft_model)"},
+       .help = "who drafts tokens for the model to verify: earlier tokens (ngram, ngram_gpu), "
+               "layers beside the model (eagle, eagle3, mtp, dflash, dspark) or a smaller model "
+               "(draft_model)"},
       &SpeculativeSpec::method,
       {"none", "ngram", "ngram_gpu", "eagle", "eagle3", "mtp", "draft_model", "dflash", "dspark"});
   const Choices all = {"ngram", "ngram_gpu",   "eagle",  "eagle3",
@@ -227,8 +227,8 @@ void DescribeLora(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
          .unit = "adapters",
          .min = 0,
          .max = 1024,
-         .help = "most LoRA adapters in a step, each of which has a seat in GPU memory; a request "
-                 "whose adapter has none waits; 0: no adapters (vLLM's --enable-lora alone: 1)"},
+         .help = "most LoRA adapters in a step, each with a seat in GPU memory, for which requests "
+                 "wait; 0: none (vLLM's --enable-lora alone: 1)"},
         &EngineSpec::max_loras);
   f.Add({.name = "max_lora_rank",
          .min = 1,
@@ -251,9 +251,8 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Fields<EngineSpec> f(v, e, base);
   f.Add({.name = "name", .help = "what to call the engine", .label = true}, &EngineSpec::name);
   f.Enum({.name = "compat",
-          .help = "whose rules apply; none: those of scheduler.policy; with all their quirks: "
-                  "blis, blis-2026-02: those of the simulator BLIS; vidur: Vidur's, with its "
-                  "schedulers in scheduler.policy"},
+          .help = "another simulator's rules, with all their quirks: BLIS's (blis, blis-2026-02) "
+                  "or Vidur's (vidur, with its schedulers); none: those of scheduler.policy"},
          &EngineSpec::compat, {"none", "blis-2026-02", "blis", "vidur"});
   f.Add({.name = "max_num_seqs",
          .unit = "requests",
@@ -465,8 +464,8 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
   Choices hosts = PresetIds("hosts");
   hosts.insert(hosts.begin(), "default");
   f.Policy({.name = "host",
-            .help = "machine that the server runs on: its times of a request, a prompt token and a "
-                    "delivered token instead of those of the engine's preset (analytic, operators)",
+            .help = "machine of the server, whose times of a request, a prompt token and a "
+                    "delivered token replace those of the engine's preset (analytic, operators)",
             .label = true},
            &EngineSpec::host, hosts);
   Choices engines = PresetIds("engines");

@@ -124,9 +124,9 @@ void DescribeSglangBudget(Fields<SglangSpec>& f) {
 // TensorRT-LLM's scheduler_config, kv_cache_config, and what stands beside them.
 void DescribeTrtllm(Fields<TrtllmSpec>& f) {
   f.Enum({.name = "capacity_scheduler_policy",
-          .help = "guaranteed_no_evict: a request is admitted once KV blocks for all that it may "
-                  "become are free; max_utilization: once its prompt has blocks, and the last ones "
-                  "are paused when they run out; static_batch: once all others have ended"},
+          .help = "a request is admitted once KV blocks are free for all that it may become "
+                  "(guaranteed_no_evict) or for its prompt, the last ones pausing when they run "
+                  "out (max_utilization), or once all others have ended (static_batch)"},
          &TrtllmSpec::capacity_scheduler_policy,
          {"guaranteed_no_evict", "max_utilization", "static_batch"});
   f.Enum({.name = "context_chunking_policy",

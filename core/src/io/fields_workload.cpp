@@ -112,11 +112,10 @@ void Describe(FieldVisitor& v, ArrivalSpec& a, const ArrivalSpec& base) {
   begins.emplace_back("closed_loop");
   when(begins, HasRate(a.process) || a.process == ArrivalProcess::kClosedLoop,
        [](ArrivalFields& g) {
-         g.Enum(
-             {.name = "start",
-              .help = "what a run begins with; spread: clients at random points of their thinking "
-                      "and, at a flat rate, conversations under way; together: all clients at 0"},
-             &ArrivalSpec::start, {"spread", "together"});
+         g.Enum({.name = "start",
+                 .help = "how clients begin: all at 0 (together), or at random points of their "
+                         "thinking and, at a flat rate, of their conversations (spread)"},
+                &ArrivalSpec::start, {"spread", "together"});
        });
   when({"trace"}, a.process == ArrivalProcess::kTrace, [](ArrivalFields& g) {
     g.Add({.name = "rate_scale",

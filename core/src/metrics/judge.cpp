@@ -237,9 +237,7 @@ std::string Notes(const Scenario& scenario, const Report& r) {
                Count(r.arrived, "request")));
   }
   if (r.finished && scenario.cluster.rolling_update.On() && !r.scaling.rolling_update_s) {
-    add(r.scaling.starts + r.scaling.stops == 0
-            ? "The rolling update begins after the end of the run."
-            : "The rolling update was not over when the run ended.");
+    add("The rolling update was not over when the run ended.");
   }
   const std::int64_t never = r.workload_requests - r.arrived;
   if (r.finished && !scenario.measure.horizon_s && never > 0) {

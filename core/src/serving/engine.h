@@ -42,8 +42,8 @@ class Engine {
   virtual void Die(TimeNs) {}
 
   // From `now` on it has until `time`, or until the end of the step that is under way now, if that
-  // is later; Die comes then. Returns that time. Requires: it has come to `now`, and `time` is not
-  // before.
+  // is later; Die comes then. Returns that time; kNever: not before the horizon. Requires: it has
+  // come to `now`, and `time` is not before.
   virtual TimeNs EndBy(TimeNs /*now*/, TimeNs time) { return time; }
 
   // Its running list and KV blocks at `time`; with a step under way, as they were when that was

@@ -21,6 +21,7 @@ bool Replica::IsLastOf(const DecodeRun& run) const {
 TimeNs Replica::EndBy(TimeNs now, TimeNs time) {
   const TimeNs step = now_ > now ? now_ : in_flight_ > 0 ? Oldest().end : now;
   const TimeNs ends = std::max(time, step);
+  if (ends >= in_.horizon) return kNever;
   in_.dies_at = std::min(in_.dies_at, ends);
   last_start_ = std::min(last_start_, ends);
   return ends;
