@@ -1652,7 +1652,9 @@ export interface RunFigures {
     readonly cold_start_s: number;
     /** The part of a cold start that loads the weights. */
     readonly weights_s: number;
-    /** Decided by the scaler. */
+    /** Until all replicas were new ones that serve; null: no update, or not by the end. */
+    readonly rolling_update_s: number | null;
+    /** Decided by the scaler, or of the rolling update. */
     readonly starts: number;
     readonly stops: number;
     /** Most replicas up at one time. */
@@ -1672,7 +1674,7 @@ export interface RunFigures {
     readonly up: readonly number[];
     readonly draining: readonly number[];
   };
-  /** Replicas that fail; absent where they do not. */
+  /** Replicas that fail, or are cut off as they drain; absent where neither may be. */
   readonly failures?: {
     readonly failures: number;
     /** Of the replicas' time: up. */

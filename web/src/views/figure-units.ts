@@ -174,6 +174,7 @@ export const figureUnits: Readonly<Record<string, string>> = {
   'scaling.at_s': 's',
   'scaling.cold_start_s': 's',
   'scaling.cost': '$',
+  'scaling.rolling_update_s': 's',
   'scaling.weights_s': 's',
   'scheduling_delay_ms.max': 'ms',
   'scheduling_delay_ms.mean': 'ms',
