@@ -241,8 +241,9 @@ async function served(path, use) {
     response.writeHead(found ? 200 : 404, { 'content-type': mime[extname(file)] ?? 'application/octet-stream' });
     response.end(found ? readFileSync(file) : '');
   });
-  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+  // The browser first: where there is none, no server is left that would keep the test from ending.
   const browser = await chromium.launch({ executablePath: process.env.SERVECAST_CHROMIUM, args: ['--no-sandbox'] });
+  await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
   try {
     const page = await browser.newPage();
     const failures = [];
