@@ -1,7 +1,7 @@
 // Tasks of sharing: the dialog, what it hands out, and links with their author's result. Part of run.mjs.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { banded, field, fingerprint, nextResult, verdict } from './browser.mjs';
+import { banded, field, fingerprint, nextResult, openTab, verdict } from './browser.mjs';
 import { audit, preset, site, task } from './harness.mjs';
 
 const clipboard = { permissions: ['clipboard-read', 'clipboard-write'] };
@@ -359,6 +359,22 @@ await task(
   },
   { fragment: `#p=${preset}&model.preset=llama-3.1-70b`, acceptDownloads: true },
 );
+
+await task('report: a comparison is in it whole, whatever its rows are called', async (page) => {
+  await verdict(page);
+  await openTab(page, 'Compare');
+  await page.getByRole('button', { name: 'vLLM, SGLang or TensorRT-LLM?' }).click();
+  await page.waitForFunction(
+    () =>
+      document.querySelector('sc-page').app.store.state.compared?.variants.filter(({ report }) => report).length === 3,
+  );
+  await openReport(page);
+  assert.match(await page.locator('.paper').innerText(), /The same load elsewhere\n.*\n.*TensorRT-LLM/s);
+  const cut = await page.evaluate(() =>
+    [...document.querySelectorAll('.paper .wide')].map((each) => each.scrollWidth - each.clientWidth),
+  );
+  assert.ok(cut.length > 1 && cut.every((px) => px <= 0), `tables of the report are cut by ${cut} px`);
+});
 
 await task('report: asks nothing by itself, and takes up what is asked there', async (page) => {
   await page.locator('.holds[data-kind=found]').waitFor();

@@ -228,7 +228,7 @@ export function comparePart(
       <tbody>${best.map(({ name: value, isCurrent, report }) => {
         const paid = costOfServed(report);
         const chance = report.verdict.probability;
-        return html`<tr><th scope="row">${ofUser(value)}${isCurrent ? ' (this one)' : ''}</th><td data-head="GPUs">${report.gpus}</td><td data-head=${costHead}>${paid === null ? '–' : `$${formatNumber(paid)}`}</td><td data-head="verdict, all met">${renderSign(report.verdict.state)}${chance === undefined ? nothing : ` ${chanceText(chance)}`}</td><td data-head="closest target">${ofUser(closestText(closestTarget(report)))}</td><td data-head="evidence">${evidenceWords[report.evidence.class]}</td></tr>`;
+        return html`<tr><th scope="row">${ofUser(value)}${isCurrent ? ' (this one)' : ''}</th><td data-head="GPUs">${report.gpus}</td><td data-head=${costHead}>${paid === null ? '–' : `$${formatNumber(paid)}`}</td><td data-head="verdict, all met"><span>${renderSign(report.verdict.state)}${chance === undefined ? nothing : ` ${chanceText(chance)}`}</span></td><td data-head="closest target">${ofUser(closestText(closestTarget(report)))}</td><td data-head="evidence">${evidenceWords[report.evidence.class]}</td></tr>`;
       })}</tbody></table>`,
     )}<p class="small">${ranText(best.length, ran.length, compared.variants.length)}${compared.fewest ? ' Each with the fewest GPUs that keep all targets.' : ''}</p>`,
   );
