@@ -147,10 +147,7 @@ struct Simulation::State {
   }
 
   TimeNs Grace() const {
-    const ClusterSpec& cluster = scenario.cluster;
-    const std::optional<double>& seconds = cluster.scaling.On()
-                                               ? cluster.scaling.termination_grace_period_s
-                                               : cluster.rolling_update.termination_grace_period_s;
+    const std::optional<double> seconds = scenario.cluster.TerminationGraceS();
     return seconds ? SecondsToNs(*seconds) : kNever;
   }
 

@@ -600,14 +600,20 @@ void CompareCase(std::uint64_t seed, Beside beside, Seen& seen) {
   }
 }
 
+// So many of a thousand cases that are asked for; false: they differ, or were fewer than usual.
+bool CompareCases(Beside beside, std::uint64_t of_thousand, Seen& seen) {
+  const auto cases =
+      static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 1000)) * of_thousand / 1000;
+  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
+    CompareCase(seed, beside, seen);
+    if (::testing::Test::HasFatalFailure()) return false;
+  }
+  return cases >= of_thousand;
+}
+
 TEST(FailuresDifferential, RandomCases_AreAsTheReferenceHasThem) {
   Seen seen;
-  const auto cases = static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 1000)) * 240 / 1000;
-  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
-    CompareCase(seed, Beside::kNothing, seen);
-    if (HasFatalFailure()) return;
-  }
-  if (cases < 240) return;
+  if (!CompareCases(Beside::kNothing, 240, seen)) return;
   EXPECT_GT(seen.lives, 200);
   EXPECT_GT(seen.requests, 1000);
   EXPECT_GT(seen.failures, 200);
@@ -620,12 +626,7 @@ TEST(FailuresDifferential, RandomCases_AreAsTheReferenceHasThem) {
 
 TEST(FailuresDifferential, BesideScalers_AreAsTheReferenceHasThem) {
   Seen seen;
-  const auto cases = static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 1000)) * 640 / 1000;
-  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
-    CompareCase(seed, Beside::kSchedule, seen);
-    if (HasFatalFailure()) return;
-  }
-  if (cases < 640) return;
+  if (!CompareCases(Beside::kSchedule, 640, seen)) return;
   EXPECT_GT(seen.requests, 1000);
   EXPECT_GT(seen.failures, 200);
   EXPECT_GT(seen.lost, 100);
@@ -636,12 +637,7 @@ TEST(FailuresDifferential, BesideScalers_AreAsTheReferenceHasThem) {
 
 TEST(FailuresDifferential, RollingUpdates_AreAsTheReferenceHasThem) {
   Seen seen;
-  const auto cases = static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 1000)) * 640 / 1000;
-  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
-    CompareCase(seed, Beside::kUpdate, seen);
-    if (HasFatalFailure()) return;
-  }
-  if (cases < 640) return;
+  if (!CompareCases(Beside::kUpdate, 640, seen)) return;
   EXPECT_GT(seen.requests, 1000);
   EXPECT_GT(seen.failures, 200);
   EXPECT_GT(seen.started, 200);

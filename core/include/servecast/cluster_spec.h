@@ -66,13 +66,16 @@ struct ScalingSpec {
   bool On() const { return policy != "none"; }
 };
 
+// From the start of a container to serving, on a node that has the image: 62 s for weights of 51.75
+// GiB and 91 s for vLLM's start, as in ScalingSpec.
+inline constexpr double kContainerStartS = 153;
+
 // Replicas that fail (serving/cluster/failures.h): by schedule, after exponential lifetimes of mean
-// `mtbf_s`, or both. The default restart is that of a container on a node that has the image: 62 s
-// for weights of 51.75 GiB and 91 s for vLLM's start, as in ScalingSpec.
+// `mtbf_s`, or both.
 struct FailureSpec {
   NumberTable schedule;  // [at_s, replica]
   std::optional<double> mtbf_s;
-  double restart_s = 153;
+  double restart_s = kContainerStartS;
   double detect_s = 0;  // until the router knows
   // Those of a node, a rack or a zone fail together: replicas 0 to n - 1, n to 2n - 1, ...
   std::int64_t domain_replicas = 1;
@@ -81,13 +84,13 @@ struct FailureSpec {
 };
 
 // All replicas are replaced by new ones, whose caches are empty, as a Deployment of Kubernetes does
-// (serving/cluster/membership.h). The default start is that of FailureSpec; the default shares are
-// Kubernetes': 25 % of the replicas, of `max_surge` rounded up, of `max_unavailable` down.
+// (serving/cluster/membership.h). The default shares are Kubernetes': 25 % of the replicas, of
+// `max_surge` rounded up, of `max_unavailable` down.
 struct RollingUpdateSpec {
   std::optional<double> at_s;                   // none: there is no update
   std::optional<std::int64_t> max_surge;        // replicas that may be there beside those wanted
   std::optional<std::int64_t> max_unavailable;  // of those wanted, that may not be up
-  double start_s = 153;                         // of a new one, until it is up
+  double start_s = kContainerStartS;            // of a new one, until it is up
   std::optional<double> termination_grace_period_s;  // as a scaler's
 
   bool On() const { return at_s.has_value(); }
@@ -111,6 +114,11 @@ struct ClusterSpec {
   FailureSpec failures;
   RollingUpdateSpec rolling_update;
 
+  // How long a replica that a scaler or an update ends drains at most; none: as long as it takes.
+  std::optional<double> TerminationGraceS() const {
+    if (scaling.On()) return scaling.termination_grace_period_s;
+    return rolling_update.On() ? rolling_update.termination_grace_period_s : std::nullopt;
+  }
   // The only pool: of a scenario for one pool alone (Scenario::UsePool), or of one that has no
   // more.
   const PoolSpec& pool() const { return pools.front(); }

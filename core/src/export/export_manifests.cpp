@@ -53,10 +53,8 @@ std::string Strategy(const RollingUpdateSpec& update, std::int64_t replicas) {
 
 // As whole seconds, which Kubernetes asks for.
 std::string GracePeriod(const ClusterSpec& cluster) {
-  const std::optional<double>& seconds = cluster.scaling.On()
-                                             ? cluster.scaling.termination_grace_period_s
-                                             : cluster.rolling_update.termination_grace_period_s;
-  if (!seconds || (!cluster.scaling.On() && !cluster.rolling_update.On())) return "";
+  const std::optional<double> seconds = cluster.TerminationGraceS();
+  if (!seconds) return "";
   return Format("      terminationGracePeriodSeconds: {}\n",
                 static_cast<std::int64_t>(std::ceil(*seconds)));
 }
