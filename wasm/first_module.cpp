@@ -85,6 +85,19 @@ void AdapterSeats::SetAside(Place) {}
 bool AdapterSeats::Remove(RequestId) { return false; }
 void AdapterSeats::CountInGroup(std::int32_t, std::int64_t) {}
 
+std::shared_ptr<EncoderCache> MakeEncoderCache(const RequestTable&, std::int64_t, bool) {
+  return nullptr;
+}
+void EncoderCache::Mark() {}
+void EncoderCache::Undo() {}
+void EncoderCache::BeginStep() {}
+std::int64_t EncoderCache::Cut(RequestId, std::int64_t, std::int64_t tokens) { return tokens; }
+void EncoderCache::Take(RequestId) {}
+void EncoderCache::TakeOut(RequestId) {}
+void EncoderCache::Computed(RequestId, std::int64_t) {}
+void EncoderCache::Passed(RequestId, bool) {}
+void EncoderCache::Drop(RequestId) {}
+
 std::shared_ptr<QueueCaps> MakeQueueCaps(const EngineSpec&, const RequestTable&) { return nullptr; }
 bool QueueCaps::Takes(RequestId, TimeNs) { std::abort(); }
 void QueueCaps::FirstToken(RequestId, TimeNs) {}

@@ -32,11 +32,14 @@ std::int64_t RowBytes(const Scenario& s, const Trace& trace) {
   std::int64_t bytes = 8 + 4 + 4;  // arrival, prompt, output
   bool turns = w.sessions.turns > 1, prefix = w.prefix.groups > 0, timeouts = false;
   bool adapters = w.adapters.count > 0 || !trace.adapters.empty();
+  std::int64_t images = w.images.per_request, most_turns = w.sessions.turns;
   for (const ClassSpec& c : w.classes) {
     turns |= c.turns.value_or(1) > 1;
     prefix |= c.prefix_groups.value_or(0) > 0;
     timeouts |= c.timeout_s.has_value();
     adapters |= c.adapters.value_or(0) > 0;
+    images = std::max(images, c.images_per_request.value_or(0));
+    most_turns = std::max(most_turns, c.turns.value_or(1));
   }
   if (turns) bytes += 8;
   if (w.arrivals.process == ArrivalProcess::kClosedLoop) bytes += 8;
@@ -44,6 +47,8 @@ std::int64_t RowBytes(const Scenario& s, const Trace& trace) {
   if (!w.classes.empty()) bytes += 1 + 4 + 8;  // class, priority, deadline
   if (timeouts) bytes += 8;
   if (adapters) bytes += 4;
+  // Each turn has those before it; on average half of them.
+  if (images > 0) bytes += 8 + 8 + 24 * images * (most_turns + 1) / 2;
   if (timeouts || !FindScheduler(s.scheduler.policy).as_vllm) bytes += 4;  // where it runs
   if (turns || prefix || !trace.prefixes.empty()) bytes += 4 + 8;  // content and its segment
   if (!trace.accepted_drafts.empty()) {

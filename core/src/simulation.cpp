@@ -89,7 +89,8 @@ struct Simulation::State {
             .first_token_from_decode = scenario.cluster.disaggregation.first_token_from_decode,
             .seed = scenario.seed,
             .windows = pool.cost.windows,
-            .kv_plan = pool.cost.kv_plan.get()};
+            .kv_plan = pool.cost.kv_plan.get(),
+            .most_image_tokens = MostImageTokens(scenario.model.vision)};
   }
 
   void StartReplicas(StepObserver* observer) {

@@ -137,6 +137,36 @@ TEST(Differential, RandomDrafts_EqualTheReference) {
   for (const auto& [what, count] : contents) EXPECT_GT(count, 0) << what;
 }
 
+// The same with images in prompts.
+TEST(Differential, RandomImages_EqualTheReference) {
+  const std::int64_t cases = Asked("SERVECAST_CASES", kCases);
+  CasesCoverage seen;
+  const std::optional<std::string> mismatch = RunCases(
+      static_cast<std::uint64_t>(Asked("SERVECAST_SEED", 1)), cases, &seen, MakeRandomImageCase);
+  ASSERT_FALSE(mismatch) << *mismatch;
+  const std::pair<const char*, std::int64_t> contents[] = {
+      {"images encoded", seen.rules.encoded_images},
+      {"images found encoded", seen.rules.image_hits},
+      {"images that were overwritten", seen.rules.evicted_images},
+      {"chunks cut before an image", seen.rules.cut_before_images},
+      {"running requests that wait for the encoder", seen.rules.waits_for_encoder},
+      {"admissions that wait for the encoder", seen.rules.refused_by_encoder},
+      {"images of victims that were in the step", seen.rules.unencoded_victims},
+      {"preemptions", seen.preemptions},
+      {"preemptions in prefill", seen.rules.prefill_preemptions},
+      {"blocks hit", seen.hit_blocks},
+      {"later turns", seen.rules.turns},
+      {"timed out running", seen.rules.timed_out_running},
+      {"blocks hit in tiers", seen.tier_hit_blocks},
+      {"collections for an admission", seen.rules.gc_for_admission},
+  };
+  std::string line = std::to_string(seen.cases) + " cases";
+  for (const auto& [what, count] : contents) line += ", " + std::to_string(count) + " " + what;
+  std::printf("%s\n", line.c_str());
+  if (cases < kCases) return;
+  for (const auto& [what, count] : contents) EXPECT_GT(count, 0) << what;
+}
+
 // The same with clients that try again, some of whom are turned away.
 TEST(Differential, RandomRetries_EqualTheReference) {
   const std::int64_t cases = Asked("SERVECAST_CASES", kRetryCases);

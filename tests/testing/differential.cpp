@@ -111,6 +111,9 @@ void CompareCounts(Comparer& comparer, const SchedulerCounts& expected,
   comparer.Equal("draft_tokens", expected.draft_tokens, found.draft_tokens);
   comparer.Equal("accepted_tokens", expected.accepted_tokens, found.accepted_tokens);
   comparer.Equal("used_draft_tokens", expected.used_draft_tokens, found.used_draft_tokens);
+  comparer.Equal("encoded_images", expected.encoded_images, found.encoded_images);
+  comparer.Equal("encode_ns", expected.encode_ns, found.encode_ns);
+  comparer.Equal("image_hits", expected.image_hits, found.image_hits);
 }
 
 void CompareOffload(Comparer& comparer, const KvOffloadReport& expected,
@@ -171,6 +174,9 @@ Mismatch CompareReplica(const ReferenceOutput& expected, const ReplicaRun& found
   for (std::size_t i = 0; i < expected.results.enqueue.size(); ++i) {
     const TimeNs enqueue = expected.results.enqueue[i];
     if (enqueue >= 0) comparer.Equal("enqueue", enqueue, found.results.enqueue[i]);
+  }
+  for (std::size_t i = 0; i < expected.results.state.size(); ++i) {
+    comparer.Equal("encode", expected.results.Encode(i), found.results.Encode(i));
   }
   comparer.Equal("preemptions", expected.preemptions, found.preemptions);
   comparer.Equal("length_capped", expected.length_capped, found.length_capped);
@@ -455,6 +461,13 @@ void CasesCoverage::Add(const ReferenceOutput& output) {
   rules.window_blocks += more.window_blocks;
   rules.full_windows += more.full_windows;
   rules.refused_by_windows += more.refused_by_windows;
+  rules.encoded_images += more.encoded_images;
+  rules.image_hits += more.image_hits;
+  rules.evicted_images += more.evicted_images;
+  rules.cut_before_images += more.cut_before_images;
+  rules.waits_for_encoder += more.waits_for_encoder;
+  rules.refused_by_encoder += more.refused_by_encoder;
+  rules.unencoded_victims += more.unencoded_victims;
 }
 
 std::optional<std::string> FirstMismatch(const RandomCase& random_case,

@@ -24,9 +24,11 @@ double KvBlockBytes(const EngineCase& engine_case) {
 }  // namespace
 
 EngineCase EngineCaseOf(const RandomCase& random_case) {
-  return {random_case.requests,      random_case.engine,  random_case.scheduler,
-          random_case.model_max_len, random_case.horizon, random_case.stages,
-          random_case.windows};
+  return {random_case.requests,         random_case.engine,
+          random_case.scheduler,        random_case.model_max_len,
+          random_case.horizon,          random_case.stages,
+          random_case.windows,          {},
+          random_case.most_image_tokens};
 }
 
 EngineCase EngineCaseOf(const GoldenCase& golden) {
@@ -58,6 +60,11 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   model.intermediate_size = 256;
   model.vocab_size = 1000;
   model.max_position_embeddings = engine_case.model_max_len;
+  if (engine_case.most_image_tokens > 0) {
+    model.vision.num_hidden_layers = model.vision.num_attention_heads = 1;
+    model.vision.hidden_size = model.vision.intermediate_size = 8;
+    model.vision.max_image_tokens = engine_case.most_image_tokens;
+  }
   if (engine_case.model) model = *engine_case.model;
   HardwareSpec& hardware = scenario.hardware;
   hardware.name = "roomy";
@@ -207,7 +214,9 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
                    PoolRole::kMixed,
                    false,
                    1,
-                   engine_case.windows.held});
+                   engine_case.windows.held,
+                   nullptr,
+                   engine_case.most_image_tokens});
   while (!replica.Advance(INT64_MAX)) {
   }
   replica.WriteProgress(run.results.generated);

@@ -33,6 +33,7 @@ struct EngineCase {
   std::vector<RandomStage> stages = {};  // of a pipeline; empty: one
   RandomWindows windows = {};
   std::optional<ModelSpec> model = {};  // instead of one without figures
+  std::int64_t most_image_tokens = 0;
 };
 
 EngineCase EngineCaseOf(const RandomCase& random_case);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -40,6 +41,7 @@ class RandomLatency : public LatencyModel {
     }
     duration +=
         spec_.per_adapter * shape.lora.adapters + spec_.per_adapter_token * shape.lora.tokens;
+    duration += spec_.per_image * shape.images;
     StepPrice price;
     price.duration = duration;
     return price;
@@ -420,6 +422,47 @@ void MakeHorizon(Dice& dice, RandomCase& random_case) {
   }
 }
 
+// Anywhere in the part of a prompt that is its turn's own, none over another; some in several
+// prompts, some twice in one.
+void MakeImages(Dice& dice, RandomCase& random_case) {
+  RequestTable& requests = random_case.requests;
+  const std::int64_t longest = dice.Pick({2, 8, 30});
+  const std::int64_t contents = dice.Pick({1, 4, 30, 1'000'000});
+  const std::int64_t often = dice.Pick({20, 60, 100}), row_breaks = dice.Pick({0, 0, 30});
+  std::int64_t said = 0;
+  std::vector<PromptImage> sizes(static_cast<std::size_t>(std::min<std::int64_t>(contents, 64)));
+  for (PromptImage& size : sizes) {
+    size.tokens = static_cast<std::int32_t>(dice.Between(1, longest));
+    if (dice.Percent(row_breaks) && size.tokens > 1) {
+      size.row_break = static_cast<std::int32_t>(dice.Between(2, 5));
+    }
+    size.embeds = size.tokens - (size.row_break > 0 ? size.tokens / size.row_break : 0);
+    random_case.most_image_tokens =
+        std::max<std::int64_t>(random_case.most_image_tokens, size.embeds);
+  }
+  for (std::size_t row = 0; row < requests.arrival.size(); ++row) {
+    const bool follows = !requests.think.empty() && requests.think[row] >= 0;
+    const std::span<const PromptImage> earlier =
+        follows ? requests.ImagesOf(static_cast<RequestId>(row - 1)) : std::span<PromptImage>();
+    const std::vector<PromptImage> copy(earlier.begin(), earlier.end());
+    requests.images.insert(requests.images.end(), copy.begin(), copy.end());
+    std::int64_t at = follows ? said : 0;
+    const std::int64_t prompt = requests.prompt_tokens[row];
+    while (dice.Percent(often)) {
+      at += dice.Percent(50) ? 0 : dice.Between(0, 20);
+      const std::int64_t content = dice.Between(0, contents - 1);
+      PromptImage image = sizes[static_cast<std::size_t>(content) % sizes.size()];
+      if (at + image.tokens > prompt) break;
+      image.content = content;
+      image.offset = static_cast<std::int32_t>(at);
+      requests.images.push_back(image);
+      at = image.end();
+    }
+    said = prompt + requests.output_tokens[row];
+    requests.images_until.push_back(static_cast<std::int64_t>(requests.images.size()));
+  }
+}
+
 }  // namespace
 
 RandomCase MakeRandomCase(std::uint64_t seed) {
@@ -464,6 +507,25 @@ RandomCase MakeRandomWindowCase(std::uint64_t seed) {
   SERVECAST_CHECK(cost.ok(), "a random case fits its GPU");
   windows.held = cost.value().windows;
   windows.pool_blocks = cost.value().pool_blocks;
+  return random_case;
+}
+
+RandomCase MakeRandomImageCase(std::uint64_t seed) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 43);
+  RandomCase random_case = MakeRandomCase(seed);
+  random_case.stages.clear();
+  random_case.latency.physics.reset();
+  random_case.horizon.reset();
+  EngineSpec& engine = random_case.engine;
+  engine.disable_chunked_mm_input = dice.Percent(25);
+  MakeImages(dice, random_case);
+  // Room for a few images only.
+  if (dice.Percent(70)) {
+    engine.max_num_batched_tokens =
+        std::max(engine.max_num_seqs, dice.Between(1, 2 * random_case.most_image_tokens + 8));
+  }
+  if (dice.Percent(30)) random_case.most_image_tokens += dice.Between(0, 60);
+  random_case.latency.per_image = dice.Pick({0, 7, 300, 20'000});
   return random_case;
 }
 
@@ -533,6 +595,7 @@ ReferenceOutput RunReference(const RandomCase& random_case, std::optional<TimeNs
                      .kv_block_bytes = random_case.KvBlockBytes(),
                      .stages = stages.empty() ? nullptr : &stages,
                      .windows = {held.units, held.every, held.most, held.most_admitted},
+                     .most_image_tokens = random_case.most_image_tokens,
                      .dies_at = dies_at});
 }
 
@@ -564,6 +627,17 @@ RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, st
   cut(requests.proposed_drafts);
   cut(requests.acceptance_length);
   cut(requests.lora);
+  if (!requests.images_until.empty()) {
+    requests.images.clear();
+    requests.images_until.clear();
+    for (std::size_t row = 0; row < size; ++row) {
+      if (row >= begin && row < end) continue;
+      for (const PromptImage& image : random_case.requests.ImagesOf(static_cast<RequestId>(row))) {
+        requests.images.push_back(image);
+      }
+      requests.images_until.push_back(static_cast<std::int64_t>(requests.images.size()));
+    }
+  }
   requests.backoff.clear();
   if (backoff.empty()) return part;
   backoff.erase(backoff.begin() + static_cast<std::ptrdiff_t>(begin * each),
@@ -622,6 +696,11 @@ std::string Describe(const RandomCase& random_case) {
     text += fmt::format("  stage: {} times, then sends for {} + {}*tokens\n", stage.weight,
                         stage.send, stage.send_per_token);
   }
+  if (random_case.most_image_tokens > 0) {
+    text +=
+        fmt::format("  images: up to {} tokens, whole {}, {} each\n", random_case.most_image_tokens,
+                    engine.disable_chunked_mm_input, latency.per_image);
+  }
   text += DescribeDrafts(random_case);
   if (random_case.requests.size() > 12) return text;
   const RequestTable& requests = random_case.requests;
@@ -639,6 +718,10 @@ std::string Describe(const RandomCase& random_case) {
     add("timeout", requests.timeout);
     if (requests.IsRetry(i)) {
       text += fmt::format(", back-off {}", requests.backoff[i - requests.requests()]);
+    }
+    for (const PromptImage& image : requests.ImagesOf(static_cast<RequestId>(i))) {
+      text += fmt::format(", image {} at {} of {} ({}, breaks {})", image.content, image.offset,
+                          image.tokens, image.embeds, image.row_break);
     }
     add("content", requests.content);
     if (!requests.content.empty()) {

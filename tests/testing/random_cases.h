@@ -28,6 +28,7 @@ struct RandomLatencySpec {
   TimeNs per_chunk_prompt = 0;   // likewise
   TimeNs per_chunk_sample = 0;   // likewise
   TimeNs per_adapter = 0, per_adapter_token = 0;
+  TimeNs per_image = 0;
   TimeNs enqueue_base = 0;
   TimeNs enqueue_per_token = 0;
   TimeNs enqueue_scramble = 0;            // up to this much more, by a hash of the prompt length
@@ -63,6 +64,7 @@ struct RandomCase {
   std::optional<TimeNs> horizon;
   std::vector<RandomStage> stages;  // of a pipeline; empty: one
   RandomWindows windows;
+  std::int64_t most_image_tokens = 0;  // of the largest image that the model can have; 0: none
 
   std::int64_t PoolBlocks() const {
     return windows.layers > 0 ? windows.pool_blocks : *engine.num_gpu_blocks_override;
@@ -74,6 +76,8 @@ struct RandomCase {
 RandomCase MakeRandomCase(std::uint64_t seed);
 // The case, or that with drafts, of a model in which some layers have a window; no KV offload.
 RandomCase MakeRandomWindowCase(std::uint64_t seed);
+// The case, in one stage, of prompts with images.
+RandomCase MakeRandomImageCase(std::uint64_t seed);
 // The case, or that with drafts, whose clients try again.
 RandomCase MakeRandomRetryCase(std::uint64_t seed);
 

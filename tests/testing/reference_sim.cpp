@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "testing/reference_drafts.h"
+#include "testing/reference_encoder.h"
 #include "testing/reference_order.h"
 #include "testing/reference_stalls.h"
 #include "testing/reference_take_up.h"
@@ -311,6 +312,7 @@ struct ScheduledStep {
   std::vector<RequestId> preempted;
   TimeNs transfer = 0;  // from the tiers
   std::int64_t transfer_blocks = 0;
+  std::int64_t images = 0;  // that it encodes
 
   std::int64_t Tokens() const {
     std::int64_t sum = 0;
@@ -333,6 +335,8 @@ class Scheduler {
             std::floor(engine_.watermark * static_cast<double>(input.pool_blocks)))),
         fcfs_(order.InOrderOfEnqueue()),
         victim_by_priority_(order.VictimByPriority()),
+        encoder_(requests, std::max(engine_.max_num_batched_tokens, input.most_image_tokens),
+                 engine_.disable_chunked_mm_input),
         tiers_(input, coverage_),
         pool_(engine_, input.pool_blocks, tiers_, coverage_) {}
 
@@ -347,9 +351,12 @@ class Scheduler {
     ScheduledStep step;
     tiers_.SetNow(now);
     registered_now_.clear();
+    encoder_.Begin();
     std::int64_t budget = drafts_.Budget();
     ScheduleRunning(step, budget);
     if (step.preempted.empty()) Admit(step, budget);  // rule 11
+    step.images = encoder_.Encoded();
+    coverage_.encoded_images += step.images;
     if (!step.preempted.empty()) ++tokenless_calls_;
     for (Member& member : step.members) {
       Sequence& sequence = *member.sequence;
@@ -383,6 +390,9 @@ class Scheduler {
     --sequence.in_flight;
     sequence.sampling -= member.record.sampled;
     const bool ended = sequence.generated == sequence.wanted;
+    if (!member.yields && sequence.running) {
+      encoder_.Passed(sequence.id, sequence.computed - sequence.placeholders);  // E5
+    }
     if (!member.yields || sequence.timed_out || ended) return 0;
     const std::int64_t rejected = member.record.drafts - member.record.accepted;
     if (sequence.running) {  // S10, S23
@@ -396,6 +406,9 @@ class Scheduler {
       if (sequence.running) --sequence.placeholders;
     }
     SERVECAST_CHECK(made == member.record.sampled, "reference: tokens as foreseen");
+    if (sequence.running) {
+      encoder_.Passed(sequence.id, sequence.computed - sequence.placeholders);  // E5
+    }
     if (!sequence.running) {
       coverage_.stale_tokens += made;  // rule 24
     } else if (engine_.async_scheduling || !drafts_.On()) {
@@ -428,6 +441,7 @@ class Scheduler {
 
   // It ends: its blocks are free, or garbage, it is in no list.
   void Remove(Sequence& sequence) {
+    encoder_.Drop(sequence.id);
     const std::int64_t free = pool_.Free();
     Release(sequence);
     if (engine_.gc_pass_us > 0) garbage_ += pool_.Free() - free;
@@ -443,6 +457,7 @@ class Scheduler {
   }
 
   const KvPool& Pool() const { return pool_; }
+  const ReferenceEncoder& Encoder() const { return encoder_; }
   std::int64_t CachedTokens(const Sequence& sequence) const {
     return static_cast<std::int64_t>(LookUp(sequence).size()) * engine_.block_size;
   }
@@ -524,8 +539,18 @@ class Scheduler {
         ++at;
         continue;
       }
+      if (encoder_.Any()) {  // E2, E3
+        const std::int64_t cut = encoder_.Cut(sequence->id, sequence->computed, tokens);
+        if (cut < tokens) ++(cut == 0 ? coverage_.waits_for_encoder : coverage_.cut_before_images);
+        tokens = cut;
+        if (tokens == 0) {
+          ++at;
+          continue;
+        }
+      }
       if (sequence->in_flight > 0 && staged_) ++coverage_.chunks_in_flight;
       if (!MakeRoom(sequence, tokens, step, at, budget)) return;  // rule 9: it went itself
+      encoder_.Take(sequence->id);
       step.members.push_back(Decide(sequence, tokens, MemberKind::kContinued));
       if (sequence->drafts > 0) {  // S5
         std::int64_t& drafts = step.members.back().record.drafts;
@@ -614,6 +639,9 @@ class Scheduler {
     for (auto member = step.members.begin(); member != step.members.end(); ++member) {
       if (member->sequence != victim) continue;
       budget += member->record.tokens;
+      const std::int64_t images = encoder_.Encoded();
+      encoder_.TakeOut(victim->id);
+      coverage_.unencoded_victims += images - encoder_.Encoded();
       step.members.erase(member);
       ++coverage_.unscheduled_victims;
       return;
@@ -621,6 +649,7 @@ class Scheduler {
   }
 
   void Preempt(Sequence* victim) {
+    encoder_.Drop(victim->id);
     Release(*victim);
     victim->running = false;
     victim->computed = 0;
@@ -720,16 +749,24 @@ class Scheduler {
       return false;
     }
     tokens = std::min(tokens, budget);
+    if (encoder_.Any()) {  // E2, E3
+      const std::int64_t cut = encoder_.Cut(sequence->id, hit_tokens, tokens);
+      if (cut < tokens) ++(cut == 0 ? coverage_.refused_by_encoder : coverage_.cut_before_images);
+      tokens = cut;
+      if (tokens == 0) return false;
+    }
     const std::int64_t first_chunk =
         std::max<std::int64_t>(0, BlocksWithLookahead(hit_tokens + tokens) - hit_blocks);
     const std::int64_t all_known = Blocks(sequence->Known());
     if (!Admissible(first_chunk, all_known, hits)) {
       ++failures_;
+      encoder_.Drop(sequence->id);
       collected = Collect();
       if (collected) ++coverage_.gc_for_admission;
       return false;
     }
 
+    encoder_.Take(sequence->id);
     CountHits(*sequence, hits);
     if (!stored.empty() && hit_blocks > 0) ++coverage_.behind_gpu_hits;
     step.transfer_blocks += static_cast<std::int64_t>(stored.size());
@@ -905,6 +942,7 @@ class Scheduler {
   const bool fcfs_;
   const bool victim_by_priority_;
   ReferenceCoverage coverage_;
+  ReferenceEncoder encoder_;
   Tiers tiers_;
   KvPool pool_;
   std::vector<Sequence*> running_;  // in order of admission
@@ -1303,6 +1341,7 @@ class Driver {
     collections_paid_ = scheduler_.Collections();
     record.transfer = input_.latency.PricesTransfers() ? 0 : batch.step.transfer;
     const StepPrice price = Price(batch.step, true);
+    CountImages(batch.step, price);
     record.bound = record.transfer > price.duration ? StepBound::kOverhead : price.bound;
     record.interference = InterferenceOf(batch.step);
     for (const Member& member : batch.step.members) {
@@ -1370,6 +1409,20 @@ class Driver {
     record.running_after_step = static_cast<std::int64_t>(scheduler_.Running().size());
     record.waiting_after_step = static_cast<std::int64_t>(scheduler_.Waiting().size());
     output_.steps.push_back(std::move(record));
+  }
+
+  // By how much images make the step longer, for each whose prompt is in it.
+  void CountImages(const ScheduledStep& step, const StepPrice& price) {
+    if (step.images == 0) return;
+    ScheduledStep without = step;
+    without.images = 0;
+    const TimeNs encode = price.duration - Price(without, true).duration;
+    output_.counts.encoded_images += step.images;
+    output_.counts.encode_ns += encode;
+    for (const Member& member : step.members) {
+      if (member.decode || member.sequence->generated > 0) continue;
+      output_.results.AddEncode(static_cast<std::size_t>(member.record.id), encode);
+    }
   }
 
   void AveragePreemptions(const ScheduledStep& step) {
@@ -1520,6 +1573,7 @@ class Driver {
                     bool with_prefills) const {
     BatchShape shape;
     shape.transfer_blocks = step.transfer_blocks;
+    if (with_prefills) shape.images = step.images;
     shape.preemption_ema = preemption_ema_;
     std::vector<PrefillChunk> chunks;
     std::map<std::int64_t, DraftedDecodes> by_tokens;
@@ -1716,6 +1770,9 @@ class Driver {
     output_.counts.draft_tokens = scheduler_.Counts().draft_tokens;
     output_.counts.accepted_tokens = scheduler_.Counts().accepted_tokens;
     output_.counts.used_draft_tokens = scheduler_.Counts().used_draft_tokens;
+    output_.counts.image_hits = scheduler_.Encoder().Hits();
+    scheduler_.Coverage().image_hits = scheduler_.Encoder().Hits();
+    scheduler_.Coverage().evicted_images = scheduler_.Encoder().Evicted();
     output_.allocation_failures = scheduler_.Failures();
     const TimeNs transfer = output_.kv_offload.transfer_ns;
     output_.kv_offload = scheduler_.Offload();

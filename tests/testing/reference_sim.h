@@ -39,6 +39,7 @@ struct ReferenceInput {
   const std::vector<PipelineStage>* stages = nullptr;  // instead of `latency` for the steps
   std::int64_t seed = 1;                               // of the draws of accepted drafts
   ReferenceWindows windows = {};
+  std::int64_t most_image_tokens = 0;  // embeds of the largest image that the model can have
   // The replica fails then: a step that would end later never ends, and who is there is lost.
   std::optional<TimeNs> dies_at = {};
 };
@@ -120,6 +121,11 @@ struct ReferenceCoverage {
   std::int64_t window_blocks = 0;
   std::int64_t full_windows = 0;  // a decode that needs a block, and its windows none
   std::int64_t refused_by_windows = 0;
+  std::int64_t encoded_images = 0, image_hits = 0, evicted_images = 0;
+  std::int64_t cut_before_images = 0;   // chunks
+  std::int64_t waits_for_encoder = 0;   // running requests without a token for an image
+  std::int64_t refused_by_encoder = 0;  // admissions likewise
+  std::int64_t unencoded_victims = 0;   // images of victims that the step had already
 };
 
 struct ReferenceOutput {

@@ -48,6 +48,9 @@ enum class HybridKvManager { kAuto, kOn, kOff };
 // of each (all). Auto: align with prefix caching, none without.
 enum class MambaCacheMode { kAuto, kAll };
 
+// How a tensor-parallel group encodes images: each GPU a slice of every one, or whole ones.
+enum class EncoderParallel { kWeights, kData };
+
 // Who proposes draft tokens that the model verifies; vLLM's methods by vLLM's names.
 enum class DraftMethod {
   kNone,
@@ -134,9 +137,12 @@ struct EngineSpec {
   // are refused), and tables of requests that have some know no limit.
   std::int64_t max_loras = 0;
   std::int64_t max_lora_rank = 16;
-  double lora_overhead_us = 0;          // of a step that has adapters in it
-  double step_overhead_us = 0;          // host time in every step
-  double sequence_overhead_us = 0;      // host and sampling time per sequence in a step
+  double lora_overhead_us = 0;  // of a step that has adapters in it
+  // Images of prompts, where the model reads some.
+  EncoderParallel mm_encoder_tp_mode = EncoderParallel::kWeights;
+  bool disable_chunked_mm_input = false;  // no step computes a part of an image's tokens
+  double step_overhead_us = 0;            // host time in every step
+  double sequence_overhead_us = 0;        // host and sampling time per sequence in a step
   double sampler_ns_per_logit = 0;      // of each sampled token, if top-p or top-k sort its logits
   double request_overhead_ms = 0;       // from arrival at the server to the scheduler's queue
   double prompt_token_overhead_us = 0;  // likewise, per prompt token: tokenizer, hashes, copies

@@ -44,6 +44,33 @@ struct LayerSpec {
   friend bool operator==(const LayerSpec&, const LayerSpec&) = default;
 };
 
+// What turns images into tokens before the prompt: a vision transformer over patches, of which
+// merge_size^2 become one token of the model, in the words of Hugging Face's vision_config.
+struct VisionSpec {
+  std::int64_t num_hidden_layers = 0;  // 0: the model reads text only
+  std::int64_t hidden_size = 0, num_attention_heads = 0, intermediate_size = 0;
+  std::int64_t mlp_matrices = 2;  // 3: with a gate
+  std::int64_t patch_size = 14;   // pixels of a side
+  std::int64_t merge_size = 2;    // patches of a side that become one token
+  std::int64_t num_mergers = 1;   // that make such tokens, of several layers
+  // Every image is made so large, pixels of a side; 0: images keep their size.
+  std::int64_t image_size = 0;
+  std::int64_t max_image_tokens = 16384;  // of one: larger ones are made smaller
+  // Layers of which each patch sees a window of so many pixels a side, but for so many of them.
+  std::int64_t window_size = 0, num_full_layers = 0;
+
+  bool On() const { return num_hidden_layers > 0; }
+  friend bool operator==(const VisionSpec&, const VisionSpec&) = default;
+};
+
+// Tokens of the model that an image of so many pixels becomes; 0 without an encoder. As Qwen2-VL's
+// smart_resize: sides are rounded to whole tokens, halves to the even one, and shrink together
+// where there would be too many. One side has no more than 200 times the other's pixels there;
+// here a side has one token at least.
+std::int64_t ImageTokens(const VisionSpec& vision, std::int64_t width, std::int64_t height);
+// Of the largest image.
+std::int64_t MostImageTokens(const VisionSpec& vision);
+
 // A transformer, in the words of Hugging Face's config.json.
 struct ModelSpec {
   std::string name;
@@ -86,6 +113,7 @@ struct ModelSpec {
   bool quantization_zero_points = false;  // each group has one, as wide as a weight
   bool top_p_by_default = false;          // its generation_config.json has a top-p or top-k
   DType torch_dtype = DType::kBfloat16;
+  VisionSpec vision = {};
 };
 
 }  // namespace servecast

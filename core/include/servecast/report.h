@@ -163,6 +163,8 @@ struct SchedulerCounts {
   // Speculative decoding: requests in a step with drafts, summed over steps; their drafts; those
   // that were accepted; those of them that a client got.
   std::int64_t verified_steps = 0, draft_tokens = 0, accepted_tokens = 0, used_draft_tokens = 0;
+  // Images that steps encoded, and by how much these were longer; those found in the cache.
+  std::int64_t encoded_images = 0, encode_ns = 0, image_hits = 0;
   // Requests, KV blocks and nodes that a scheduler looked at one by one, where these take most of a
   // run's own time: by it whoever rations that time knows what a run takes.
   std::int64_t walked = 0;
@@ -193,6 +195,14 @@ struct TimeSplitReport {
   bool on = false;  // by vLLM's rules only
   std::int64_t n = 0;
   std::array<double, kParts> ttft_ms{}, e2e_ms{};
+};
+
+// Of prompts with images; counts are in SchedulerCounts.
+struct ImageReport {
+  bool on = false;
+  std::int64_t tokens = 0;        // of an image
+  double encode_share = 0;        // of the time of all steps
+  std::optional<double> ttft_ms;  // of the mean, by which encoding made steps longer
 };
 
 // The figures of a report for the clients of one class.
@@ -402,6 +412,7 @@ struct Report {
   std::optional<Unfit> unfit;  // all that is known, but name and verdict
   std::vector<SanityCheck> sanity;
   TimeSplitReport time_split;
+  ImageReport images;
   std::vector<ClassReport> classes;
   std::vector<PoolReport> pools;  // empty where there is one
   KvTransferReport kv_transfer;

@@ -132,6 +132,15 @@ struct AdapterSpec {
   friend bool operator==(const AdapterSpec&, const AdapterSpec&) = default;
 };
 
+// Images of each request, in front of the prompt tokens that are drawn for it, which are its text.
+struct ImageSpec {
+  std::int64_t per_request = 0;
+  std::int64_t width = 1024, height = 1024;  // pixels
+  std::int64_t distinct = 0;  // so many different images, drawn evenly; 0: no two are the same
+
+  friend bool operator==(const ImageSpec&, const ImageSpec&) = default;
+};
+
 inline LengthSpec LengthsOfTheWorkload() {
   LengthSpec spec;
   spec.distribution = LengthDistribution::kWorkload;
@@ -156,6 +165,7 @@ struct ClassSpec {
   std::optional<double> think_time_s;
   std::optional<std::int64_t> adapters;  // none shared with other classes
   std::optional<double> adapter_theta;
+  std::optional<std::int64_t> images_per_request;
 
   friend bool operator==(const ClassSpec&, const ClassSpec&) = default;
 };
@@ -182,10 +192,18 @@ struct WorkloadSpec {
   PrefixSpec prefix;
   SessionSpec sessions;
   AdapterSpec adapters;
+  ImageSpec images;
   std::vector<ClassSpec> classes;  // none: all requests are alike
   RetrySpec retries;
   std::int64_t requests = 1000;  // replayed arrivals: all of the trace, `repeat` times, instead
 
+  bool HasImages() const {  // of some class at least
+    const auto any = [this](const ClassSpec& c) {
+      return c.images_per_request.value_or(images.per_request) > 0;
+    };
+    return classes.empty() ? images.per_request > 0
+                           : std::any_of(classes.begin(), classes.end(), any);
+  }
   bool HasTurns() const {  // conversations, of some class at least
     const auto turns = [this](const ClassSpec& c) { return c.turns.value_or(sessions.turns) > 1; };
     return classes.empty() ? sessions.turns > 1

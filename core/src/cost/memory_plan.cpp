@@ -134,8 +134,17 @@ double SeatBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
          AdapterValues(stage.layers, s.engine.max_lora_rank, tp);
 }
 
+// Of the vision encoder, in the first stage. With data parallelism each GPU has all of it.
+double EncoderBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
+  if (!stage.first) return 0;
+  const VisionParameters p = VisionParametersOf(s.model);
+  const bool whole = s.engine.mm_encoder_tp_mode == EncoderParallel::kData;
+  return (p.layers + p.merger) * D(BytesPerValue(s.model.torch_dtype)) / (whole ? 1 : D(tp));
+}
+
 double AllWeightBytes(const Scenario& s, const Stage& stage, std::int64_t tp) {
-  return WeightBytes(stage, s.engine, tp) + DrafterWeightBytes(s, tp) + SeatBytes(s, stage, tp);
+  return WeightBytes(stage, s.engine, tp) + DrafterWeightBytes(s, tp) + SeatBytes(s, stage, tp) +
+         EncoderBytes(s, stage, tp);
 }
 
 // SGLang's share, of weights and KV cache alone: in its model_runner.py the cache has what is left

@@ -196,6 +196,15 @@ bool Divides(const ModelSpec& m, std::int64_t tp) {
   return m.num_attention_heads % tp == 0 && kv;
 }
 
+VisionParameters VisionParametersOf(const ModelSpec& m) {
+  const VisionSpec& v = m.vision;
+  if (!v.On()) return {};
+  const double width = D(v.hidden_size), merged = D(v.merge_size * v.merge_size) * width;
+  return {D(v.num_hidden_layers) *
+              (4 * width * width + D(v.mlp_matrices * v.intermediate_size) * width),
+          D(v.num_mergers) * (merged * merged + merged * D(m.hidden_size))};
+}
+
 // Values of one LoRA adapter on a GPU: of each matrix n x m of a layer A (rank x n) and B (m x
 // rank). As vLLM shards them without fully_sharded_loras: q, k, v, gate and up have all of A and a
 // slice of B, o and down a slice of A and all of B. None of embedding and LM head.

@@ -45,6 +45,11 @@ double WeightBytes(const ModelSpec& m, std::int64_t tp, int tables, double exper
 double KvBytes(const ModelSpec& m, KvCacheDType dtype, std::int64_t tp, std::int64_t layers);
 // Values that a token reads and writes in all layers between the matrix products.
 double ActivationsPerToken(const ModelSpec& m, std::int64_t tp);
+// Weights of the vision encoder: its layers, and the mergers, each two matrices.
+struct VisionParameters {
+  double layers = 0, merger = 0;
+};
+VisionParameters VisionParametersOf(const ModelSpec& m);
 // Values of one LoRA adapter.
 double AdapterValues(const ModelSpec& m, std::int64_t rank, std::int64_t tp);
 // Whether heads and states divide over `tp` GPUs.

@@ -54,9 +54,12 @@ class Bench {
   explicit Bench(ExportJob& job) : job_(job), w_(job.scenario().workload) {}
 
   std::string Write() {
-    Add("--backend", "vllm");
+    const bool images = w_.HasImages() && w_.prefix.groups <= 1;
+    Add("--backend", images ? "openai-chat" : "vllm");
+    if (images) Add("--endpoint", "/v1/chat/completions");
     Add("--model", job_.model());
     Lengths();
+    Images();
     Arrivals();
     Add("--num-prompts", Format("{}", w_.requests));
     Add("--seed", Format("{}", job_.scenario().seed));
@@ -92,7 +95,7 @@ class Bench {
       Add("--prefix-repetition-suffix-len", Whole(prompt.mean));
       Add("--prefix-repetition-output-len", Whole(output.mean));
     } else {
-      Add("--dataset-name", "random");
+      Add("--dataset-name", w_.HasImages() ? "random-mm" : "random");
       if (w_.prefix.groups == 1 && w_.prefix.tokens > 0)
         Add("--random-prefix-len", Format("{}", w_.prefix.tokens));
       Add("--random-input-len", Whole(prompt.mean));
@@ -103,6 +106,18 @@ class Bench {
     if (one && prompt.share > 0) Add("--random-range-ratio", NumberText(prompt.share));
     if (!prompt.exact || (!one && prompt.share > 0)) Mean("prompt_tokens");
     if (!output.exact || (!one && output.share > 0)) Mean("output_tokens");
+  }
+  void Images() {
+    if (!w_.HasImages()) return;
+    const ImageSpec& i = w_.images;
+    if (w_.prefix.groups > 1) {
+      job_.LeaveOut("workload.images", "the data set of several prefixes has none");
+      return;
+    }
+    Add("--random-mm-base-items-per-request", Format("{}", i.per_request));
+    Add("--random-mm-bucket-config", Format("{{({}, {}, 1): 1.0}}", i.height, i.width));
+    Add("--random-mm-limit-mm-per-prompt", Format(R"({{"image": {}}})", i.per_request));
+    if (i.distinct > 0) job_.LeaveOut("workload.images.distinct", "no two of its images are equal");
   }
   void Mean(const char* which) {
     job_.LeaveOut(Format("workload.{}", which),

@@ -122,6 +122,11 @@ void AddAdapters(ExportJob& job, const EngineSpec& e, Flags& flags) {
   job.LeaveOut("--lora-modules", "needs names and paths of the adapters");
 }
 
+void AddEncoder(const EngineSpec& e, Flags& flags) {
+  if (e.mm_encoder_tp_mode == EncoderParallel::kData) flags.Add("--mm-encoder-tp-mode", "data");
+  if (e.disable_chunked_mm_input) flags.Add("--disable-chunked-mm-input");
+}
+
 void AddScheduler(ExportJob& job, const EngineSpec& e, const SchedulerSpec& s, Flags& flags) {
   flags.Switch("enable-chunked-prefill", e.enable_chunked_prefill);
   flags.Switch("async-scheduling", e.async_scheduling);
@@ -164,6 +169,7 @@ FlagWords VllmFlags(ExportJob& job, std::size_t pool) {
   AddScheduler(job, e, job.Scheduler(pool), flags);
   AddDrafts(job, e.speculative, flags);
   AddAdapters(job, e, flags);
+  AddEncoder(e, flags);
   AddWeights(job, flags);
   const Json samples = PresetModel(job, "top_p_by_default");
   if (samples == true && !job.scenario().model.top_p_by_default)

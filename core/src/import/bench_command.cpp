@@ -28,6 +28,10 @@ constexpr Option kBenchOptions[] = {
     {"output-len", kCount, {}, "", {}, {}, "128 tokens"},
     {"random-range-ratio", kNumber, {}, "", {}, {}, "0"},
     {"random-prefix-len", kCount, {}, "", {}, {}, "none"},
+    {"random-mm-base-items-per-request", kCount, {}, "", {}, {}, "one image"},
+    {"random-mm-bucket-config", kText, {}, "", {}, {}, "images of 256 by 256 and 720 by 1280"},
+    {"random-mm-num-mm-items-range-ratio", kNumber, {}, "each request has as many images here"},
+    {"random-mm-limit-mm-per-prompt", kText, {}, "each request has as many images here"},
     {"prefix-repetition-prefix-len", kCount, {}, "", {}, {}, "256 tokens"},
     {"prefix-repetition-suffix-len", kCount, {}, "", {}, {}, "256 tokens"},
     {"prefix-repetition-num-prefixes", kCount, {}, "", {}, {}, "10"},
@@ -96,6 +100,55 @@ void TakeMetadata(const GivenOption& given, Draft& draft) {
   if (!gpu) draft.Ignore(given.Words(), kNoTime);
 }
 
+// The likeliest size of "{(256, 256, 1): 0.5, (720, 1280, 1): 0.5}": height, width, frames. Of
+// equal ones the last, which is the largest by default (datasets.py).
+struct ImageBucket {
+  double height = 720, width = 1280, frames = 1, share = 0;
+};
+ImageBucket LikeliestOf(const std::string& config, std::size_t& buckets) {
+  ImageBucket found;
+  for (std::size_t at = config.find('('); at != std::string::npos; at = config.find('(', at + 1)) {
+    std::vector<double> numbers;
+    std::string digits;
+    for (std::size_t i = at + 1; i < config.size() && numbers.size() < 4; ++i) {
+      const char c = config[i];
+      if ((c >= '0' && c <= '9') || c == '.') {
+        digits += c;
+      } else if (!digits.empty()) {
+        numbers.push_back(NumberIn(digits).value_or(0));
+        digits.clear();
+      }
+    }
+    if (numbers.size() < 4) continue;
+    ++buckets;
+    if (numbers[3] >= found.share) found = {numbers[0], numbers[1], numbers[2], numbers[3]};
+  }
+  return found;
+}
+
+// The dataset "random-mm": images beside random text.
+void TakeImages(const GivenOptions& given, Draft& draft) {
+  constexpr const char* kFrom = "--dataset-name random-mm";
+  const double items = given.Number("random-mm-base-items-per-request").value_or(1);
+  std::size_t buckets = 0;
+  const std::string config = given.Text("random-mm-bucket-config");
+  const ImageBucket size = LikeliestOf(config, buckets);
+  if (size.frames > 1) {
+    draft.Warn(Format("{}: videos are not modelled; the requests have text only here", kFrom));
+    return;
+  }
+  if (items < 1 || items > 1000) return;
+  draft.Take("workload.images",
+             {{"per_request", NumberJson(items)},
+              {"width", NumberJson(size.width)},
+              {"height", NumberJson(size.height)}},
+             kFrom);
+  if (buckets != 1) {
+    draft.Warn(Format("{}: images of several sizes are sent; here all have {} by {} pixels", kFrom,
+                      NumberText(size.width), NumberText(size.height)));
+  }
+}
+
 void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
   const auto number = [&given](std::string_view name, double otherwise) {
     const auto value = given.Number(name);
@@ -122,7 +175,8 @@ void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
   if (set == "sharegpt" || (set.empty() && path)) {
     return TakeShareGpt(number("sharegpt-output-len", 0), "--dataset-name sharegpt", draft);
   }
-  if (set != "random" && !set.empty()) {
+  if (set == "random-mm") TakeImages(given, draft);
+  if (set != "random" && set != "random-mm" && !set.empty()) {
     draft.Ignore("--dataset-name " + set, kDataset);
     draft.Warn(Format("--dataset-name {}: {}", ShownText(set, kShown), kDataset));
     return;
@@ -133,7 +187,7 @@ void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
   const double share = std::min(number("random-range-ratio", 0), 0.999);
   TakeLengths(LengthAround(number("random-input-len", number("input-len", 1024)), share),
               LengthAround(number("random-output-len", number("output-len", 128)), share),
-              "--dataset-name random", draft);
+              set == "random-mm" ? "--dataset-name random-mm" : "--dataset-name random", draft);
   prefix(1, number("random-prefix-len", 0), "--random-prefix-len");
 }
 

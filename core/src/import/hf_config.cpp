@@ -86,6 +86,17 @@ void ReadHfConfig(const ImportSource& source, Draft& draft) {
   if (quantized != nullptr) {
     TakeQuantization(*quantized, "quantization_config of config.json", draft);
   }
+  const bool encodes = model.value().contains("vision");
+  for (const char* key : {"vision_config", "audio_config"}) {
+    if (ObjectIn(*source.json, key) == nullptr) continue;
+    draft.Remark(
+        encodes && key[0] == 'v'
+            ? "prompts are text until workload.images says otherwise; the largest image is "
+              "taken to have 16,384 tokens: preprocessor_config.json says it"
+            : Format("{}: this encoder is not modelled: prompts are text, and the memory "
+                     "that it takes is not counted",
+                     key));
+  }
   draft.TakeModelFigures(std::move(model.value()), "config.json");
   if (const std::string pooled = PooledArchitecture(*source.json); !pooled.empty()) {
     draft.TakePooling(Format("{} of config.json", pooled));

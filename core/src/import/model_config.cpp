@@ -216,6 +216,7 @@ class ConfigReader {
       }
     }
     Weights();
+    Vision();
     if (!problem_.empty()) return Issue{path_, problem_};
     return std::move(model_);
   }
@@ -525,6 +526,41 @@ class ConfigReader {
         model_["expert_quantization"] = experts;
       }
     }
+  }
+
+  // The encoders of Qwen's models, whose members are read from vision_config in place of the
+  // text's.
+  void Vision() {
+    const Json* vision = Member(file_, "vision_config");
+    const std::string_view type = family_->type;
+    if (vision == nullptr || !vision->is_object() || type.find("_vl") == std::string_view::npos) {
+      return;
+    }
+    Json text = std::exchange(model_, Json::object());
+    const Json* const text_config = std::exchange(config_, vision);
+    const bool first = type.find("qwen2_vl") == 0;  // hidden_size is the text's there
+    Put("num_hidden_layers", {"depth"});
+    const std::int64_t width =
+        first ? Put("hidden_size", {"embed_dim"}) : Put("hidden_size", {"hidden_size"});
+    Put("num_attention_heads", {"num_heads"});
+    Put("intermediate_size", {"intermediate_size"}, width * NumberOr("mlp_ratio", first ? 4 : 0));
+    if (type.find("qwen2_5_vl") == 0) model_["mlp_matrices"] = 3;
+    Put("patch_size", {"patch_size"});
+    Put("merge_size", {"spatial_merge_size"}, 2);
+    const auto entries = [this](const char* key) {
+      const Json* list = Find(key);
+      return list != nullptr && list->is_array() ? static_cast<std::int64_t>(list->size()) : 0;
+    };
+    if (const std::int64_t between = entries("deepstack_visual_indexes")) {
+      model_["num_mergers"] = 1 + between;
+    }
+    if (const std::int64_t window = Number("window_size")) {
+      model_["window_size"] = window;
+      model_["num_full_layers"] = entries("fullatt_block_indexes");
+    }
+    config_ = text_config;
+    text["vision"] = std::move(model_);
+    model_ = std::move(text);
   }
 
   const Json& file_;

@@ -26,7 +26,7 @@ constexpr const char* kApart = "more";
 
 // What no run accounts for; shown beside every result.
 constexpr const char* kNotModelled[] = {
-    "beam search, multimodal encoders, loads of LoRA adapters",
+    "beam search, sound and video in prompts, loads of LoRA adapters",
     "experts that are chosen more than others",
     "power and thermal limits of the GPU's clock",
     "network between client and server",

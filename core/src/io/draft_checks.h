@@ -1,4 +1,4 @@
-// What a scenario with drafts, or with adapters, has to say, and what these do not go with.
+// What a scenario with drafts, adapters or images has to say, and what these do not go with.
 #pragma once
 
 #include "servecast/result.h"
@@ -9,5 +9,6 @@ namespace servecast {
 // Of a scenario with one pool.
 void CheckDrafts(const Scenario& scenario, Issues& issues);
 void CheckAdapters(const Scenario& scenario, Issues& issues);
+void CheckImages(const Scenario& scenario, Issues& issues);
 
 }  // namespace servecast

@@ -245,6 +245,19 @@ void DescribeLora(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
         &EngineSpec::lora_overhead_us);
 }
 
+// Of images in prompts.
+void DescribeEncoder(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
+  Fields<EngineSpec> f(v, e, base);
+  f.Enum({.name = "mm_encoder_tp_mode",
+          .help = "how a tensor-parallel group encodes images: weights, each GPU a slice of every "
+                  "one; data, each GPU whole ones, with all of the encoder's weights"},
+         &EngineSpec::mm_encoder_tp_mode, {"weights", "data"});
+  f.Add({.name = "disable_chunked_mm_input",
+         .help = "no step computes a part of an image's tokens: an image that does not fit waits "
+                 "for the next step"},
+        &EngineSpec::disable_chunked_mm_input);
+}
+
 }  // namespace
 
 void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
@@ -355,6 +368,7 @@ void Describe(FieldVisitor& v, EngineSpec& e, const EngineSpec& base) {
                  "many; default: none is"},
         &EngineSpec::max_num_queued_tokens);
   DescribeLora(v, e, base);
+  DescribeEncoder(v, e, base);
   v.Object(
       {.name = "kv_offload", .nullable = true, .idle = !e.kv_offload.On() && !base.kv_offload.On()},
       [&](FieldVisitor& inner) { Describe(inner, e.kv_offload, base.kv_offload); });

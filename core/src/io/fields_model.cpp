@@ -61,6 +61,61 @@ void Describe(FieldVisitor& v, LayerSpec& l, const LayerSpec& base) {
         &LayerSpec::float32_state);
 }
 
+void Describe(FieldVisitor& v, VisionSpec& e, const VisionSpec& base) {
+  Fields<VisionSpec> f(v, e, base);
+  const auto size = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .min = 0, .max = 1e6, .help = help};
+  };
+  f.Add({.name = "num_hidden_layers",
+         .min = 0,
+         .max = kMostLayers,
+         .help = "layers of the vision encoder (its depth); 0: the model reads text only"},
+        &VisionSpec::num_hidden_layers);
+  f.Add(size("hidden_size", "width of the encoder's hidden state"), &VisionSpec::hidden_size);
+  f.Add(size("num_attention_heads", "heads of the encoder"), &VisionSpec::num_attention_heads);
+  f.Add(size("intermediate_size", "width of the encoder's MLP"), &VisionSpec::intermediate_size);
+  f.Add({.name = "mlp_matrices",
+         .min = 2,
+         .max = 3,
+         .help = "matrices of the encoder's MLP: 3 with a gate, 2 without"},
+        &VisionSpec::mlp_matrices);
+  f.Add({.name = "patch_size", .unit = "px", .min = 1, .max = 1024, .help = "side of a patch"},
+        &VisionSpec::patch_size);
+  f.Add({.name = "merge_size",
+         .unit = "patches",
+         .min = 1,
+         .max = 64,
+         .help = "side of the square of patches that becomes one token of the model"},
+        &VisionSpec::merge_size);
+  f.Add({.name = "num_mergers",
+         .min = 0,
+         .max = 1000,
+         .help = "projections from merged patches to the model's width: one behind the encoder, and "
+                 "those of layers between (deepstack)"},
+        &VisionSpec::num_mergers);
+  f.Add({.name = "image_size",
+         .unit = "px",
+         .min = 0,
+         .max = 65536,
+         .help = "side that every image is scaled to; 0: images keep their size, rounded to whole "
+                 "tokens"},
+        &VisionSpec::image_size);
+  f.Add({.name = "max_image_tokens",
+         .unit = "tokens",
+         .min = 1,
+         .max = 1e6,
+         .help = "most tokens of one image, larger ones are made smaller; a step encodes as many "
+                 "tokens at least"},
+        &VisionSpec::max_image_tokens);
+  f.Add({.name = "window_size",
+         .unit = "px",
+         .min = 0,
+         .max = 65536,
+         .help = "side of the window that a patch sees in most layers; 0: it sees the whole image"},
+        &VisionSpec::window_size);
+  f.Add(size("num_full_layers", "layers without that window"), &VisionSpec::num_full_layers);
+}
+
 }  // namespace
 
 void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
@@ -166,6 +221,8 @@ void Describe(FieldVisitor& v, ModelSpec& m, const ModelSpec& base) {
           .help = "data type of weights and KV cache as the engine runs them; vLLM's auto runs a "
                   "float32 checkpoint as bfloat16 or float16"},
          &ModelSpec::torch_dtype, {"bfloat16", "float16", "float32"});
+  v.Object({.name = "vision", .nullable = true},
+           [&](FieldVisitor& inner) { Describe(inner, m.vision, base.vision); });
 }
 
 namespace {

@@ -305,6 +305,31 @@ void Describe(FieldVisitor& v, AdapterSpec& a, const AdapterSpec& base) {
         &AdapterSpec::theta);
 }
 
+constexpr double kMostImages = 1000;
+
+void Describe(FieldVisitor& v, ImageSpec& i, const ImageSpec& base) {
+  Fields<ImageSpec> f(v, i, base);
+  f.Add({.name = "per_request",
+         .unit = "images",
+         .min = 0,
+         .max = kMostImages,
+         .help = "images in each request, in front of its text, which prompt_tokens counts alone; "
+                 "the model has to have an encoder (model.vision)"},
+        &ImageSpec::per_request);
+  const auto side = [](const char* name, const char* help) {
+    return FieldSpec{.name = name, .unit = "px", .min = 1, .max = 65536, .help = help};
+  };
+  f.Add(side("width", "width of an image"), &ImageSpec::width);
+  f.Add(side("height", "height of an image"), &ImageSpec::height);
+  f.Add({.name = "distinct",
+         .unit = "images",
+         .min = 0,
+         .max = 1e6,
+         .help = "different images, of which each is drawn evenly: one that was encoded a short "
+                 "time ago is not encoded again; 0: no two are the same"},
+        &ImageSpec::distinct);
+}
+
 void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
   Fields<ClassSpec> f(v, c, base);
   f.Add({.name = "name", .help = "name of this class of clients", .required = true},
@@ -389,6 +414,12 @@ void Describe(FieldVisitor& v, ClassSpec& c, const ClassSpec& base) {
   f.Add(Number("adapter_theta", "1", 0, 10,
                "popularity of its adapters, as workload.adapters.theta; default: the workload's"),
         &ClassSpec::adapter_theta);
+  f.Add({.name = "images_per_request",
+         .unit = "images",
+         .min = 0,
+         .max = kMostImages,
+         .help = "images in each of its requests; default: the workload's"},
+        &ClassSpec::images_per_request);
 }
 
 void Describe(FieldVisitor& v, RetrySpec& r, const RetrySpec& base) {
@@ -439,6 +470,8 @@ void Describe(FieldVisitor& v, WorkloadSpec& w, const WorkloadSpec& base) {
            [&](FieldVisitor& inner) { Describe(inner, w.sessions, base.sessions); });
   v.Object({.name = "adapters", .nullable = true},
            [&](FieldVisitor& inner) { Describe(inner, w.adapters, base.adapters); });
+  v.Object({.name = "images", .nullable = true},
+           [&](FieldVisitor& inner) { Describe(inner, w.images, base.images); });
   ListOf classes(
       w.classes, base.classes,
       [](FieldVisitor& inner, ClassSpec& c, const ClassSpec& b) { Describe(inner, c, b); });

@@ -50,6 +50,7 @@ class PoolChecks {
       CheckPowerLimit(alone.hardware, of_pool);
       CheckDrafts(alone, of_pool);
       CheckAdapters(alone, of_pool);
+      CheckImages(alone, of_pool);
       for (Issue& issue : of_pool) {
         issue.path = PathIn(Pools()[i], i, issue.path);
         AddOnce(std::move(issue), issues_);

@@ -92,6 +92,22 @@ void VisitSpeculation(const SchedulerCounts& c, Put& put) {
 }
 
 template <class Put>
+void VisitImages(const Report& r, Put& put) {
+  put.ObjectIf(r.images.on, "images", {"", "Of prompts with images."}, [&] {
+    put("tokens", {"tokens", "Of an image, in the prompt."}, r.images.tokens);
+    put("encoded", {"", "Images that the encoder computed, some again."}, r.counts.encoded_images);
+    put("cache_hits", {"", "Images of requests that were found encoded."}, r.counts.image_hits);
+    put("encode_share", {"share", "Of the time of all steps, that of encoding."},
+        r.images.encode_share);
+    put("ttft_ms",
+        {"ms",
+         "Of mean TTFT, by which encoding images, a request's own or others', made the steps "
+         "of its prompt longer; null without completed requests."},
+        r.images.ttft_ms);
+  });
+}
+
+template <class Put>
 void VisitPrefixCache(const PrefixCacheReport& c, Put& put) {
   put.Object(
       "prefix_cache",
@@ -154,6 +170,7 @@ void VisitWork(const Report& r, Put& put) {
                put("padding_tokens", {"tokens", ""}, r.counts.padding_tokens);
              });
   VisitSpeculation(r.counts, put);
+  VisitImages(r, put);
   VisitPrefixCache(r.prefix_cache, put);
   VisitOffload(r, put);
 }

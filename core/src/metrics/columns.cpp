@@ -24,6 +24,9 @@ const std::vector<Column>& Columns() {
       {"queue_ms", "ms", "request", "part of E2E: wait in the queue until its first step"},
       {"prefill_ms", "ms", "request",
        "part of E2E: steps until its prompt is computed, or computed again after a preemption"},
+      {"encode_ms", "ms", "request",
+       "part of prefill: time by which images, its own or others', made the steps of its prompt "
+       "longer; none without images"},
       {"decode_ms", "ms", "request",
        "part of E2E: steps that make its tokens, without the next two"},
       {"interference_ms", "ms", "request",

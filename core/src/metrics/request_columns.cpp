@@ -112,6 +112,10 @@ void FillRequestColumns(const RunView& run, Report& report) {
   });
   fill("e2e_ms", [&](std::size_t i) { return ms_since_arrival(i, results.completion[i]); });
   FillTimes(run, report);
+  fill("encode_ms", [&](std::size_t i) {
+    const bool any = !run.requests.images_until.empty() && results.first_token[i] >= 0;
+    return any ? static_cast<double>(results.Encode(i)) / kMs : kNan;
+  });
   fill("deadline_missed", [&](std::size_t i) {
     const std::optional<bool> missed = run.DeadlineMissed(i);
     return missed ? static_cast<double>(*missed) : kNan;

@@ -32,6 +32,7 @@ class Summary {
     GapsBetweenTokens();
     DelaysOfSteps();
     SplitTimes(run, report_);
+    if (!run.requests.images_until.empty()) ReportImages(run, report_);
     if (run.HasPools()) ReportPools(run, report_);
     Rates();
     Series();

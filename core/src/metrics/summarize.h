@@ -83,6 +83,8 @@ std::vector<SanityCheck> SanityOf(const Report& report);
 void MeasureAttainment(const RunView& run, const std::vector<std::size_t>& of_class,
                        Report& report);
 void SplitTimes(const RunView& run, Report& report);
+// Requires: SplitTimes was called.
+void ReportImages(const RunView& run, Report& report);
 void ReportPools(const RunView& run, Report& report);
 // Mean W of a GPU by interval of the series; empty: not known. Behind ReportPools.
 std::vector<double> ReportPower(const RunView& run, Report& report);

@@ -6,6 +6,7 @@
 //              touch, some being chosen more than others; where whole ones are spread over GPUs,
 //              the busiest of them counts. Between products activations are read and written.
 //   LM head    the same for the sampled tokens only
+//   encoder    FLOPs of the images that a step encodes, or reads of the encoder's weights
 //   adapters   FLOPs of the tokens that have one, or reads of each different one of the step
 //   attention  prefill chunk [c0, c0+n): 4 h d (n c0 + n(n+1)/2) FLOPs a layer, or its KV reads;
 //              decode: the same over all contexts, nearly always their KV reads; beside prefill
@@ -29,6 +30,7 @@
 #include "cost/adapter_times.h"
 #include "cost/all_reduce.h"
 #include "cost/compared.h"
+#include "cost/encoder_times.h"
 #include "cost/expert_load.h"
 #include "cost/launch.h"
 #include "cost/model_cost.h"
@@ -135,6 +137,7 @@ class Analytic final : public LatencyModel {
                        : 0),
         launch_(s.engine, cost),
         adapters_(s, cost),
+        encoder_(s, cost),
         mixed_rows_(s.hardware.mixed_attention_rows),
         request_ns_(s.engine.request_overhead_ms * 1e6),
         prompt_token_ns_(s.engine.prompt_token_overhead_us * 1e3),
@@ -272,6 +275,10 @@ class Analytic final : public LatencyModel {
     if (shape.lora.adapters > 0) {
       parts.Add(adapters_.ComputeNs(shape.lora.tokens), adapters_.MemoryNs(shape.lora.adapters));
       overhead += adapters_.KernelsNs();
+    }
+    if (shape.images > 0) {
+      parts.Add(encoder_.ComputeNs(shape.images), encoder_.MemoryNs());
+      overhead += encoder_.OverheadNs(shape.images);
     }
     if (kOptions) {
       overhead += launch_.Ns(replayed);
@@ -421,6 +428,7 @@ class Analytic final : public LatencyModel {
   double tuned_tokens_ = 1e18;     // up to as many in a step experts are read at the full rate
   Launch launch_;
   AdapterTimes adapters_;
+  EncoderTimes encoder_;
   double mixed_rows_;
   double request_ns_, prompt_token_ns_;
   TimeNs delivery_;
@@ -445,6 +453,12 @@ LatencyLabel Label(const Scenario& s) {
   if (const double left = ArithmeticUnderLimit(s.hardware); left < 1) {
     label.description += Format("; at {} W {} % of that arithmetic, as one pair of cards has it",
                                 ShortNumber(s.hardware.power_limit_w), ShortNumber(100 * left));
+  }
+  if (s.workload.HasImages()) {
+    label.evidence.of = std::max(label.evidence.of, EvidenceClass::kUntested);
+    label.evidence.sentence +=
+        " No server with images was compared: their time is bytes and arithmetic of the encoder "
+        "alone, without what the host does for an image, and may be off by half.";
   }
   std::string kinds;
   for (const LayerSpec& layer : s.model.layers) {
@@ -471,7 +485,7 @@ const LatencyEntry kEntry = {
     .label = Label,
     .has = kModelForms | Features{Feature::kLayerKinds, Feature::kPowerLimit, Feature::kDrafts,
                                   Feature::kAdapters, Feature::kExpertReplicas,
-                                  Feature::kExpertParallel, Feature::kFloat32},
+                                  Feature::kExpertParallel, Feature::kFloat32, Feature::kImages},
 };
 
 }  // namespace servecast::latency_analytic

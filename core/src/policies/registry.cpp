@@ -151,8 +151,8 @@ bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) 
 
 bool NeedsWholeEngine(const Scenario& s) {
   const bool automatic = s.latency.backend == "auto";
-  return s.calibration.On() || s.workload.retries.On() || HasCluster(s) || HasLayerKinds(s.model) ||
-         NeedsWholeEngine(s.engine, s.scheduler) ||
+  return s.calibration.On() || s.workload.retries.On() || s.workload.HasImages() || HasCluster(s) ||
+         HasLayerKinds(s.model) || NeedsWholeEngine(s.engine, s.scheduler) ||
          (!automatic && FindLatencyModel(s.latency.backend).make == nullptr) ||
          std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {
            return NeedsWholeEngine(pool.engine.value_or(s.engine),

@@ -27,7 +27,7 @@ const SchedulerEntry kEntry = {
     .has = {kDrafts,         kAdapters, kQueueCaps, kStages,      kMoreStagesThanSeats, kRoles,
             kTiers,          kTimeouts, kRetries,   kOrders,      kPriorities,          kVictims,
             kLongPrefills,   kReserve,  kGarbage,   kHostOverlap, kWholePrompts,        kBlis,
-            kPreemptionMean, kKvGroups, kFailures},
+            kPreemptionMean, kKvGroups, kFailures,  kImages},
     .lacks = kVllmLacks,
     .make = nullptr,
     .splits_prompts = true,

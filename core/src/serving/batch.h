@@ -42,6 +42,7 @@ struct BatchShape {
   // The other decodes, ascending by their tokens, of which each number is there once.
   std::span<const DraftedDecodes> drafted = {};
   AdapterWork lora = {};
+  std::int64_t images = 0;  // that are encoded before it computes
 
   std::int64_t DraftedSequences() const {
     std::int64_t sequences = 0;

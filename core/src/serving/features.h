@@ -30,6 +30,7 @@ enum class Feature : std::uint8_t {
   kExpertReplicas, kExpertParallel, kFloat32, kQuantized, kCacheDtype, kLatentAttention,
   kSharedExperts, kDenseLayers, kLayerKinds,
   kPowerLimit,  // hardware.power_limit_w
+  kImages,  // images in prompts: of schedulers, compat modes and latency models
   kKvGroups,  // layers that keep KV in several groups: of schedulers and compat modes
   // Every entry has them; only pairs of features ask.
   kAsync, kSync, kCapturedGraphs, kNgram, kRetriedCaps, kExperts, kDense, kNoPrefixCache,

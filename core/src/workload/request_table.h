@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "base/base.h"
@@ -29,6 +30,16 @@ inline bool IsLost(RequestState state) { return state >= RequestState::kDropped;
 struct ContentSegment {
   std::int32_t parent = -1;        // a segment; -1: none
   std::int32_t shared_tokens = 0;  // 0 without a parent
+};
+
+// An image in a prompt: an encoder turns it into `embeds` of the tokens that it takes up there.
+struct PromptImage {
+  std::int64_t content = 0;  // the same in two places: the same image
+  std::int32_t offset = 0;   // of its first token in the prompt
+  std::int32_t tokens = 0, embeds = 0;
+  std::int32_t row_break = 0;  // each so many-th token is none of its embeds; 0: all are
+
+  std::int64_t end() const { return std::int64_t{offset} + tokens; }
 };
 
 // Optional columns are empty when no request needs them.
@@ -66,6 +77,11 @@ struct RequestTable {
   std::vector<double> acceptance_length;
   std::vector<std::int32_t> lora;  // optional: its adapter; 0: none
 
+  // Optional: of all prompts in the order of their rows, and of each by offset; a turn has those of
+  // the turns before it as well. Row r's end before images[images_until[r]]. Retries have no rows.
+  std::vector<PromptImage> images;
+  std::vector<std::int64_t> images_until;
+
   // Optional: `content[r]` is request r's segment. Full KV block k (tokens k*block_size and on) of
   // a request is the same as another's iff both take it from the same segment:
   //   s = content[r]; while ((k+1)*block_size <= segments[s].shared_tokens) s = segments[s].parent
@@ -98,6 +114,13 @@ struct RequestTable {
   RequestId RequestOf(RequestId row) const {
     const auto r = static_cast<std::size_t>(row), n = requests();
     return r < n ? row : static_cast<RequestId>((r - n) / (backoff.size() / n));
+  }
+  // In its prompt, by offset.
+  std::span<const PromptImage> ImagesOf(RequestId row) const {
+    if (images_until.empty()) return {};
+    const auto r = static_cast<std::size_t>(RequestOf(row));
+    const auto from = static_cast<std::size_t>(r == 0 ? 0 : images_until[r - 1]);
+    return std::span(images).subspan(from, static_cast<std::size_t>(images_until[r]) - from);
   }
   // The attempt after this one; kNoRequest: it is the last.
   RequestId NextAttempt(RequestId row) const {
@@ -171,6 +194,8 @@ struct RequestResults {
   std::vector<Setbacks> setbacks;    // optional: empty while no request had any
   std::vector<HandOver> hand_overs;  // optional: empty where no replica only prefills
   std::vector<TimeNs> late;          // optional: by how much its client sees its tokens later
+  std::vector<TimeNs> encode;        // optional: by which images, its own or others', made the
+                                     // steps of its prompt longer
   std::vector<TimeNs> lost_at;       // where replicas may fail, of those in kLost; else -1
 
   bool HandedOver(std::size_t request) const {
@@ -181,6 +206,12 @@ struct RequestResults {
   void SetLate(std::size_t request, TimeNs by) {
     if (late.empty()) late.resize(state.size());
     late[request] = by;
+  }
+
+  TimeNs Encode(std::size_t request) const { return encode.empty() ? 0 : encode[request]; }
+  void AddEncode(std::size_t request, TimeNs time) {
+    if (encode.empty()) encode.resize(state.size());
+    encode[request] += time;
   }
 
   Setbacks& SetbacksOf(std::size_t request) {
@@ -201,6 +232,7 @@ struct RequestResults {
     interference.assign(size, 0);
     setbacks.clear();
     late.clear();
+    encode.clear();
     lost_at.clear();
   }
 };

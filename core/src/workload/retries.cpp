@@ -43,7 +43,7 @@ void Pick(std::vector<T>& column, const std::vector<std::size_t>& last) {
 
 void PickAll(RequestResults& r, const std::vector<std::size_t>& last) {
   for (auto* column : {&r.enqueue, &r.first_scheduled, &r.first_token, &r.completion,
-                       &r.interference, &r.late, &r.lost_at}) {
+                       &r.interference, &r.late, &r.encode, &r.lost_at}) {
     Pick(*column, last);
   }
   for (auto* column : {&r.generated, &r.preemptions, &r.cached_tokens, &r.replica}) {

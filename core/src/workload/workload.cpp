@@ -29,6 +29,7 @@ struct Kind {
   std::int64_t first_group;  // of those that all kinds have together
   AdapterDrawer adapters;
   std::int32_t first_adapter;  // likewise; -1: it has none
+  std::int64_t images;         // of a turn
   const ClassSpec* spec;       // nullptr: without classes
 };
 
@@ -59,9 +60,15 @@ struct Session {
 class Maker {
  public:
   Maker(const Scenario& scenario, const Trace& trace, const Replay* replay)
-      : w_(scenario.workload), seed_(scenario.seed), trace_(trace), replay_(replay) {
+      : w_(scenario.workload),
+        seed_(scenario.seed),
+        trace_(trace),
+        replay_(replay),
+        image_tokens_(ImageTokens(scenario.model.vision, w_.images.width, w_.images.height)) {
     MakeKinds();
     for (const Kind& kind : kinds_) {
+      images_ |= kind.images > 0;
+      content_ |= kind.images > 0 && w_.images.distinct > 0;
       shares_ |= kind.spec == nullptr || !kind.spec->rate_per_s;
       content_ |= kind.turns > 1 || kind.prefix.groups > 0;
       adapters_ |= kind.first_adapter >= 0;
@@ -92,18 +99,26 @@ class Maker {
   std::int32_t AdapterOf(const Session& session) const;
   void AddSegment(const Session& session, RequestTable& table);
   std::int32_t PrefixOf(std::int64_t group, std::int32_t adapter, RequestTable& table);
+  std::int64_t ImageOf(const Session& session, std::int64_t turn, std::int64_t image);
+  void AddImages(const Session& session, std::int64_t turn, std::int64_t before, std::size_t row,
+                 RequestTable& table);
 
   const WorkloadSpec& w_;
   const std::int64_t seed_;
   const Trace& trace_;
   const Replay* replay_;  // nullptr: arrivals are not of the trace
+  const std::int64_t image_tokens_;
   std::vector<Kind> kinds_;
   std::vector<double> until_;  // running sums of the shares
   std::size_t last_shared_ = 0;
   bool shares_ = false, content_ = false, adapters_ = false, traced_adapters_ = false;
+  bool images_ = false;
   std::int64_t groups_ = 0;
   // Segments of a group's prefix as an adapter computes it.
   std::map<std::pair<std::int64_t, std::int32_t>, std::int32_t> adapted_;
+  // Of an image, by its content, behind a segment; -1: behind nothing.
+  std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> pictured_;
+  std::int64_t new_image_ = 0;  // of those of which no two are the same
   std::vector<Source> sources_;
   std::int64_t started_ = 0;  // sessions without a source
   std::size_t row_ = 0;       // the next to fill
@@ -125,7 +140,8 @@ void Maker::MakeKinds() {
         {seed, or_workloads(c.prompt_tokens, w_.prompt_tokens),
          or_workloads(c.output_tokens, w_.output_tokens), c.turns.value_or(w_.sessions.turns),
          c.think_time_s.value_or(w_.sessions.think_time_s), prefix, c.prefix_groups ? groups_ : 0,
-         AdapterDrawer(lora), static_cast<std::int32_t>(first_adapter), spec});
+         AdapterDrawer(lora), static_cast<std::int32_t>(first_adapter),
+         c.images_per_request.value_or(w_.images.per_request), spec});
     if (c.prefix_groups) groups_ += *c.prefix_groups;
     if (c.adapters) adapters += *c.adapters;
   };
@@ -220,7 +236,7 @@ std::int64_t Maker::SaidBefore(const Session& session) const {
   for (std::int64_t turn = 0; turn < session.first_turn; ++turn) {
     const std::int64_t key = session.number * kind.turns + turn;
     const std::int64_t prompt = kind.prompts.Draw({kind.seed, false, key}, 0, 0);
-    said = std::min(said + prompt, kMostTokens);
+    said = std::min(said + kind.images * image_tokens_ + prompt, kMostTokens);
     said += kind.outputs.Draw({kind.seed, true, key}, 0, prompt);
   }
   return said;
@@ -255,6 +271,7 @@ void Maker::SizeColumns(std::size_t n, RequestTable& table) const {
   size(!trace_.accepted_drafts.empty(), table.accepted_drafts);
   size(!w_.classes.empty(), table.of_class);
   size(content_, table.content);
+  size(images_, table.images_until);
 }
 
 // A trace's own, or drawn.
@@ -288,7 +305,48 @@ void Maker::AddSegment(const Session& session, RequestTable& table) {
     segment = {PrefixOf(session.kind->first_group + group, session.adapter, table),
                static_cast<std::int32_t>(prefix.tokens)};
   }
+  // The same images behind the same beginning are the same content.
+  const std::int64_t images =
+      w_.images.distinct > 0 && session.first_turn == 0 ? session.kind->images : 0;
+  for (std::int64_t k = 0; k < images; ++k) {
+    const auto [at, is_new] = pictured_.try_emplace(
+        {segment.parent, ImageOf(session, 0, k)}, static_cast<std::int32_t>(table.segments.size()));
+    if (is_new) table.segments.push_back(segment);
+    segment.parent = at->second;
+    segment.shared_tokens += static_cast<std::int32_t>(image_tokens_);
+  }
   table.segments.push_back(segment);
+}
+
+// Which image it is.
+std::int64_t Maker::ImageOf(const Session& session, std::int64_t turn, std::int64_t image) {
+  if (w_.images.distinct == 0) return new_image_++;
+  const Kind& kind = *session.kind;
+  const double u = Uniform(kind.seed, Stream::kImage, session.number * kind.turns + turn, image);
+  return std::min(static_cast<std::int64_t>(u * static_cast<double>(w_.images.distinct)),
+                  w_.images.distinct - 1);
+}
+
+// Of a turn whose own begin behind `before` tokens. Those of turns before the run stand together in
+// front of them.
+void Maker::AddImages(const Session& session, std::int64_t turn, std::int64_t before,
+                      std::size_t row, RequestTable& table) {
+  const bool first = turn == session.first_turn;
+  const std::int64_t from = first ? 0 : turn;
+  if (!first) {
+    const std::span<const PromptImage> earlier = table.ImagesOf(static_cast<RequestId>(row - 1));
+    const std::vector<PromptImage> copy(earlier.begin(), earlier.end());
+    table.images.insert(table.images.end(), copy.begin(), copy.end());
+  }
+  std::int64_t offset = before - (turn - from) * session.kind->images * image_tokens_;
+  for (std::int64_t t = from; t <= turn; ++t) {
+    for (std::int64_t k = 0; k < session.kind->images; ++k, offset += image_tokens_) {
+      const auto tokens = static_cast<std::int32_t>(image_tokens_);
+      table.images.push_back(
+          {ImageOf(session, t, k), static_cast<std::int32_t>(offset), tokens, tokens, 0});
+    }
+  }
+  table.images_until[row] = static_cast<std::int64_t>(table.images.size());
 }
 
 void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
@@ -325,7 +383,10 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
   const std::int64_t before =
       first ? SaidBefore(session)
             : std::int64_t{table.prompt_tokens[row - 1]} + table.output_tokens[row - 1];
-  table.prompt_tokens[row] = static_cast<std::int32_t>(std::min(before + prompt, kMostTokens));
+  const std::int64_t pictured = kind.images * image_tokens_;
+  table.prompt_tokens[row] =
+      static_cast<std::int32_t>(std::min(before + pictured + prompt, kMostTokens));
+  if (images_) AddImages(session, turn, before, row, table);
   table.output_tokens[row] = static_cast<std::int32_t>(output);
   if (content_) table.content[row] = static_cast<std::int32_t>(table.segments.size()) - 1;
   if (adapters_) table.lora[row] = session.adapter;
@@ -394,6 +455,7 @@ std::optional<Issue> OtherContent(const WorkloadSpec& w) {
   if (w.adapters.count > 0) {
     return issue("/workload/adapters/count", Format("{}", w.adapters.count), "0");
   }
+  if (w.HasImages()) return issue("/workload/images/per_request", "images", "0");
   for (std::size_t i = 0; i < w.classes.size(); ++i) {
     const ClassSpec& c = w.classes[i];
     const std::string path = Format("/workload/classes/{}/", i);

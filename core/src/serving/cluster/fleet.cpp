@@ -26,6 +26,9 @@ void Add(const SchedulerCounts& one, SchedulerCounts& sum) {
   sum.draft_tokens += one.draft_tokens;
   sum.accepted_tokens += one.accepted_tokens;
   sum.used_draft_tokens += one.used_draft_tokens;
+  sum.encoded_images += one.encoded_images;
+  sum.encode_ns += one.encode_ns;
+  sum.image_hits += one.image_hits;
   sum.stage_busy_ns += one.stage_busy_ns;
   sum.walked += one.walked;
 }

@@ -252,9 +252,19 @@ void Replica::TimeOut(RequestId request) {
   BatchShape without = plan_.shape;
   without.prefill = {};
   without.lora = plan_.decodes_lora;
+  without.images = 0;
   const StepPrice alone = staged() ? pipeline_->Price(without) : in_.latency.Price(without);
   step.record.interference = std::max<TimeNs>(0, price.duration - alone.duration);
   return step.record.interference;
+}
+
+// Images are encoded before the step computes, for which all that is in it waits.
+void Replica::CountImages(const StepPrice& price) {
+  BatchShape without = plan_.shape;
+  without.images = 0;
+  plan_.encode = price.duration - in_.latency.Price(without).duration;
+  counts_.encoded_images += plan_.shape.images;
+  counts_.encode_ns += plan_.encode;
 }
 
 // Decodes that verify drafts work as prefills do: several queries read each key once.
@@ -278,6 +288,7 @@ void Replica::CountDrafted(Step& step) {
   shape.preemption_ema = load_.preemption_ema;
   const StepPrice price =
       staged() ? pipeline_->Enter(shape, start, plan_.host) : in_.latency.Price(shape);
+  if (shape.images > 0) CountImages(price);
   plan_.transfer =
       prices_transfers_ || staged() ? 0 : std::min(plan_.transfer, kMaxStepNs - price.duration);
   Step& step = NewStep();
@@ -521,6 +532,7 @@ void Replica::Smooth(std::size_t preempted, std::int64_t running) {
 SchedulerCounts Replica::counts() const {
   SchedulerCounts counts = counts_;
   counts.walked = scheduler_->walked();
+  counts.image_hits = scheduler_->image_hits();
   if (staged()) counts.stage_busy_ns = pipeline_->busy_ns();
   return counts;
 }

@@ -74,6 +74,7 @@ struct ReplicaInput {
   KvWindows windows = {};  // not together with KV tiers, another scheduler or another role
   // Of layers in several groups, with vLLM's scheduler alone; nullptr: one table a request.
   const KvPlan* kv_plan = nullptr;
+  std::int64_t most_image_tokens = 0;  // of the largest image that the model can have
   TimeNs dies_at = kNever;  // no step that ends after it has an effect; before the horizon
 };
 
@@ -242,6 +243,7 @@ class Replica final : public Engine {
   inline Step& NewStep();
   inline void Launch();
   inline TimeNs CountPrefills(Step& step, const StepPrice& price);
+  void CountImages(const StepPrice& price);
   void CountDrafted(Step& step);
   void CountPadding();
   void Smooth(std::size_t preempted, std::int64_t running);

@@ -37,6 +37,7 @@ struct StepPlan {
   BlockedBy blocked = BlockedBy::kNothing;  // why the head of the queue waits
   TimeNs host = 0;                          // of the step, before it computes
   TimeNs transfer = 0;                      // loading what is in it from KV tiers
+  TimeNs encode = 0;                        // by which images make it longer, as it is launched
   std::int64_t kv_unused = 0, in_turn = 0;  // see StepLevels
   std::vector<RequestId> preempted;         // in order
 
@@ -47,7 +48,7 @@ struct StepPlan {
     decodes_lora = {};
     decodes = 0;
     blocked = BlockedBy::kNothing;
-    host = transfer = 0;
+    host = transfer = encode = 0;
     kv_unused = in_turn = 0;
     preempted.clear();
   }
@@ -153,6 +154,7 @@ class Scheduler {
   virtual const PrefixCacheReport& prefix_cache() = 0;
   virtual KvOffloadReport kv_offload() const { return {}; }
   virtual std::int64_t walked() const { return 0; }  // see SchedulerCounts
+  virtual std::int64_t image_hits() const { return 0; }
   // The members of the step that is being formed.
   virtual void Observe(StepRecord& record) const = 0;
   virtual void ObserveAfter(StepRecord& /*record*/) const {}  // its outputs are applied

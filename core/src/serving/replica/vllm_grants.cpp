@@ -52,6 +52,7 @@ inline void VllmScheduler::TakeChunk(Slot& slot) {
 
 void VllmScheduler::Schedule(Call& call) {
   if (staged() && !apart_.empty()) PlacePrefills();
+  if (images_) images_->BeginStep();
   if (!GrantAll(call)) GrantByPreempting(call);
   StepPlan& plan = call.plan;
   if (!plan.preempted.empty()) {
@@ -64,10 +65,19 @@ void VllmScheduler::Schedule(Call& call) {
   replica_.SmoothPreemptions(plan.preempted.size(), running_);
 }
 
+// E2 to E4: before the first image that cannot be encoded now.
+void VllmScheduler::CutToImages(Slot& slot) {
+  if (slot.chunk == 0 || !images_->Has(slot.request)) return;
+  slot.chunk = images_->Cut(slot.request, slot.computed, slot.chunk);
+  if (slot.chunk > 0) images_->Take(slot.request);
+}
+
 // Each running request gets what it asks for, one apart within what is left of the budget. False,
 // and nothing taken, when the blocks do not suffice; or, with pipeline stages, the budget does not
 // for two groups of decodes that a preemption brought together.
 bool VllmScheduler::GrantAll(Call& call) {
+  const bool images = images_ && !apart_.empty();
+  if (images) images_->Mark();
   std::int64_t budget = call.budget;
   std::int64_t blocks = group_->due() + group_->windows_due();
   for (const SlotId id : apart_) {
@@ -76,6 +86,7 @@ bool VllmScheduler::GrantAll(Call& call) {
     if (left < 0 && staged()) return false;
     SERVECAST_CHECK(left >= 0, "no decode is left out for lack of budget");
     slot.chunk = ChunkOf(Asked(slot), left);
+    if (images) CutToImages(slot);
     budget -= slot.chunk;
     slot.needed = BlocksWith(slot, slot.chunk);
     blocks += Taken(slot.blocks, slot.needed);
@@ -83,7 +94,10 @@ bool VllmScheduler::GrantAll(Call& call) {
   budget -= group_->size();
   if (budget < 0 && staged()) return false;
   SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
-  if (blocks > Free()) return false;
+  if (blocks > Free()) {
+    if (images) images_->Undo();
+    return false;
+  }
   kv_.Take(blocks, replica_.now());
   for (const SlotId id : apart_) {
     Slot& slot = SlotAt(id);
@@ -103,7 +117,9 @@ void VllmScheduler::GrantByPreempting(Call& call) {
     Slot& slot = SlotAt(id);
     if (MayRun(slot)) {
       const bool apart = slot.phase == Phase::kApart;
-      const std::int64_t tokens = apart ? ChunkOf(Asked(slot), call.budget) : 1;
+      std::int64_t tokens = apart ? ChunkOf(Asked(slot), call.budget) : 1;
+      const bool images = apart && tokens > 0 && HasImages(slot.request);
+      if (images) tokens = images_->Cut(slot.request, slot.computed, tokens);
       if (tokens == 0) {
         id = slot.next;
         continue;
@@ -121,6 +137,7 @@ void VllmScheduler::GrantByPreempting(Call& call) {
       }
       if (ended) break;
       kv_.Take(blocks, replica_.now());
+      if (images) images_->Take(slot.request);
       slot.chunk = tokens;
       if (apart) TakeChunk(slot);
       slot.granted_call = calls_;
@@ -257,6 +274,7 @@ void VllmScheduler::Admit(Call& call) {
     if (request == kNoRequest) break;
     blocked = HeadBlockedBy(request, Free(), call.budget);
     if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
+    if (blocked == BlockedBy::kKvBlocks && images_) images_->Drop(request);  // E3
     if (blocked == BlockedBy::kKvBlocks && CollectGarbage()) continue;
     if (blocked != BlockedBy::kNothing) return;
     if (seats_.waiting() == 0 || !seats_.Take(request)) queue_.Pop();
@@ -269,6 +287,7 @@ void VllmScheduler::Admit(Call& call) {
     slot.known = Known(request);
     slot.computed = (hit_.blocks + hit_.stored) * kv_.block_size();
     slot.chunk = std::min(wanted_, call.budget);
+    if (HasImages(request)) images_->Take(request);
     slot.blocks = BlocksWith(slot.computed + slot.chunk);
     slot.decodes_before = group_->size();
     if (drafts_) {
@@ -321,6 +340,10 @@ BlockedBy VllmScheduler::HeadBlockedBy(RequestId head, std::int64_t free_blocks,
   if (!engine.enable_chunked_prefill && wanted > budget && !remote) {
     return BlockedBy::kTokenBudget;
   }
+  if (HasImages(head)) {
+    wanted_ = wanted = images_->Cut(head, cached, std::min(wanted, budget));
+    if (wanted == 0) return BlockedBy::kTokenBudget;
+  }
   std::int64_t must_fit = SlotsWith(cached + std::min(wanted, budget));
   if (remote || engine.scheduler_reserve_full_isl) must_fit = std::max(must_fit, known);
   const std::int64_t watermark = running_ > 0 ? watermark_blocks_ : 0;
@@ -371,6 +394,10 @@ void VllmScheduler::Preempt(SlotId id, Call& call) {
     }
   }
   ReleaseBlocks(slot, slot.granted_call == calls_ ? slot.chunk : 0, true);
+  if (images_) {
+    images_->TakeOut(slot.request);
+    images_->Drop(slot.request);
+  }
   replica_.Preempted(slot.request);
   call.plan.preempted.push_back(slot.request);
   queue_.PushPreempted(replica_.policy().KeyOf(slot.request), in_.requests.arrival[r],

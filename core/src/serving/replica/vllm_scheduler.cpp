@@ -24,6 +24,9 @@ VllmScheduler::VllmScheduler(Replica& replica)
       victim_by_priority_(replica.policy().victim_by_priority()),
       queue_(in_.results.state, replica.policy().by_key()),
       seats_(in_.engine.max_loras, in_.requests.lora),
+      images_(MakeEncoderCache(in_.requests,
+                               std::max(in_.engine.max_num_batched_tokens, in_.most_image_tokens),
+                               in_.engine.disable_chunked_mm_input)),
       last_token_(in_.scratch.last_token),
       slot_of_(in_.scratch.slot),
       outputs_(replica.most_in_flight()) {
@@ -90,6 +93,7 @@ void VllmScheduler::Enqueue(RequestId request) {
           {slot.chunk, slot.computed, in_.requests.prompt_tokens[r], Samples(slot)});
     }
   }
+  if (images_) shape.images = images_->images();
   plan.shape = shape;
   plan.host = std::exchange(garbage_.due, 0);
   if (drafts_) FillGroup(plan, start);
@@ -136,14 +140,16 @@ void VllmScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interferen
   Outputs& outputs = OutputsOf(step);
   outputs.first.clear();
   outputs.last.clear();
+  outputs.images.clear();
   outputs.group = group_;
   if (drafts_) return;
   if (staged()) step.before = group_->end;
   group_->end = step.end;
   group_->Step();
   if (group_->HasEnded()) EndDecodes(outputs);
+  if (images_) AdvanceImages(outputs, plan.encode);
   AdvanceApart(step, outputs);
-  step.plain = !staged() && outputs.first.empty() && outputs.last.empty();
+  step.plain = !staged() && outputs.first.empty() && outputs.last.empty() && outputs.images.empty();
   if (staged()) ChooseFreeGroup();
 }
 
@@ -158,6 +164,24 @@ void VllmScheduler::EndDecodes(Outputs& outputs) {
     slot.phase = Phase::kEnding;
     ++endings_;
     outputs.last.push_back({slot.request, id, slot.admission, 0, 0});
+  }
+}
+
+// Those apart with images, before what they were granted counts as computed. `encode`: by which
+// images made the step longer.
+void VllmScheduler::AdvanceImages(Outputs& outputs, TimeNs encode) {
+  for (const SlotId id : apart_) {
+    const Slot& slot = SlotAt(id);
+    if (slot.chunk == 0) continue;
+    const auto r = static_cast<std::size_t>(slot.request);
+    if (encode > 0 && slot.known == in_.requests.prompt_tokens[r]) {
+      in_.results.AddEncode(r, encode);
+    }
+    if (!images_->Has(slot.request)) continue;
+    const std::int64_t computed = slot.computed + slot.chunk;
+    const bool samples = computed == slot.known;
+    images_->Computed(slot.request, computed - (samples ? 1 : 0));
+    outputs.images.push_back({slot.request, id, slot.admission, samples ? 1 : 0, 0});
   }
 }
 
@@ -222,6 +246,10 @@ void VllmScheduler::AdvanceApart(const Step& step, Outputs& outputs) {
 void VllmScheduler::Apply(Step& step) {
   if (drafts_) return ApplyDrafted(step);
   Outputs& outputs = OutputsOf(step);
+  for (const Output& output : outputs.images) {
+    const bool same = SlotAt(output.slot).admission == output.admission;
+    images_->Passed(output.request, output.generated > 0 && same);
+  }
   for (const Output& output : outputs.first) Deliver(output, step);
   for (const Output& output : outputs.last) Finish(output.request, output.slot, step);
   if (outputs.group != group_) ChooseAppliedGroup(outputs.group);
@@ -275,6 +303,7 @@ const DecodeRun* VllmScheduler::RunOfDecodes() {
     const std::int64_t budget = rules_.budget - group.size();
     run.blocked = NoRoom(budget);
     if (run.blocked == BlockedBy::kNothing) {
+      if (HasImages(head)) return nullptr;  // to look at them takes hold of some
       run.blocked = HeadBlockedBy(head, Free() - group.due() - group.windows_due(), budget);
     }
     if (run.blocked == BlockedBy::kNothing) return nullptr;
@@ -304,6 +333,7 @@ void VllmScheduler::EndsMember(Step& step) {
   Outputs& outputs = OutputsOf(step);
   outputs.first.clear();
   outputs.last.clear();
+  outputs.images.clear();
   outputs.group = group_;
   step.plain = false;
   EndDecodes(outputs);
@@ -352,6 +382,7 @@ void VllmScheduler::LeaveApart(SlotId id) {
 
 bool VllmScheduler::GiveUp(RequestId request) {
   const auto r = static_cast<std::size_t>(request);
+  if (images_) images_->Drop(request);
   if (in_.results.state[r] == RequestState::kQueued) {
     if (!GiveUpTransfer(request)) LeaveQueue(request);
     replica_.QueueChanged();

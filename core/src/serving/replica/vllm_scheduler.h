@@ -25,6 +25,7 @@
 #include "serving/replica/decode_group.h"
 #include "serving/replica/draft_group.h"
 #include "serving/replica/draft_rules.h"
+#include "serving/replica/encoder_cache.h"
 #include "serving/replica/replica.h"
 #include "serving/replica/scheduler.h"
 #include "serving/replica/wait_queue.h"
@@ -52,6 +53,7 @@ class VllmScheduler final : public Scheduler {
 
   std::int64_t running() const override { return running_; }
   std::int64_t waiting() const override { return queue_.size() + seats_.waiting(); }
+  std::int64_t image_hits() const override { return images_ ? images_->hits() : 0; }
   bool HasRequests() const override { return running_ > 0 || waiting() > 0 || !incoming_.empty(); }
   bool MayStall() const override { return !incoming_.empty(); }
   TimeNs QuietUntil() override;
@@ -141,6 +143,8 @@ class VllmScheduler final : public Scheduler {
     DecodeGroup* group = nullptr;  // of its decodes
     std::vector<Output> first;     // of prefills that ended, in running order
     std::vector<Output> last;      // in running order
+    // Of prompts with images, computed in part (`generated` 0) or to their end.
+    std::vector<Output> images;
   };
 
   // With drafts: of a step, one apart that it makes tokens for.
@@ -186,6 +190,8 @@ class VllmScheduler final : public Scheduler {
   RequestId NextToAdmit();
   void SeatMembers();
   bool OnlyDecodes() const;
+  bool HasImages(RequestId request) const { return images_ && images_->Has(request); }
+  void CutToImages(Slot& slot);
   void LeaveQueue(RequestId request) {
     if (seats_.waiting() == 0 || !seats_.Remove(request)) queue_.DropOne();
   }
@@ -229,6 +235,7 @@ class VllmScheduler final : public Scheduler {
   inline void Fill(StepPlan& plan);
   const DecodeRun* RunOfDecodes();
   void EndDecodes(Outputs& outputs);
+  void AdvanceImages(Outputs& outputs, TimeNs encode);
   void AdvanceApart(const Step& step, Outputs& outputs);
   void CountAdapters(StepPlan& plan);
   // Whether the step's tokens of one apart, which are granted, are followed by one that is made.
@@ -402,7 +409,8 @@ class VllmScheduler final : public Scheduler {
   std::vector<Incoming> incoming_;
   std::vector<RequestId> arrived_;  // of them, in order
   AdapterSeats seats_;
-  std::vector<SlotId> apart_;  // in running order
+  std::shared_ptr<EncoderCache> images_;  // nullptr: no prompt has any
+  std::vector<SlotId> apart_;             // in running order
 
   // With pipeline stages a request waits for its token before it can have the next, so there are as
   // many groups as steps, each scheduled when its own step is done, and one for new requests; else

@@ -1,0 +1,225 @@
+// Images in prompts: how many tokens they become and where they stand, what they take, and what
+// they do not go with. Who encodes what when is in the differential test.
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "core/documents.h"
+#include "cost/model_cost.h"
+#include "gtest/gtest.h"
+#include "import/model_config.h"
+#include "workload/workload.h"
+
+namespace servecast::testing::images_test {
+namespace {
+
+std::string Document(std::vector<std::string> set = {}) {
+  set.insert(set.begin(), {R"(model={"preset":"qwen3-vl-8b"})", "workload.images.per_request=1"});
+  return Changed(set);
+}
+RequestTable TableOf(std::vector<std::string> set) {
+  return Good(MakeRequests(Parsed(Document(std::move(set))), {}));
+}
+double GibOf(std::vector<std::string> set) {
+  return Good(ComputeModelCost(Parsed(Document(std::move(set))))).weights_gib;
+}
+
+TEST(Images, Tokens_AreThoseOfSmartResize) {
+  VisionSpec vision = Parsed(Document()).model.vision;
+  EXPECT_EQ(ImageTokens(vision, 1024, 768), 32 * 24);
+  EXPECT_EQ(ImageTokens(vision, 1040, 779), 32 * 24);  // 32.5 and 24.3: to the even, to the nearest
+  EXPECT_EQ(ImageTokens(vision, 1072, 784), 34 * 24);  // 33.5 and 24.5
+  EXPECT_EQ(ImageTokens(vision, 1, 9), 1);
+  EXPECT_EQ(ImageTokens(vision, 4096, 4096), 128 * 128);
+  for (const auto& [w, h] : {std::pair{4128, 4096}, {20'000, 300}, {65'536, 65'536}, {65'536, 1}}) {
+    EXPECT_LE(ImageTokens(vision, w, h), 16'384) << w << " " << h;
+  }
+  EXPECT_EQ(ImageTokens(vision, 8192, 4096), 181 * 90);  // sqrt(2) and 1 / sqrt(2) times 128
+  EXPECT_EQ(MostImageTokens(vision), 16'384);
+  vision.image_size = 896;  // Gemma 3's
+  vision.patch_size = 14;
+  vision.merge_size = 4;
+  EXPECT_EQ(ImageTokens(vision, 1, 9999), 256);
+  EXPECT_EQ(MostImageTokens(vision), 256);
+  EXPECT_EQ(ImageTokens({}, 100, 100), 0);
+}
+
+TEST(Images, Prompts_HaveThemInFrontOfTheirText) {
+  const RequestTable table = TableOf({"workload.images.per_request=3", "workload.images.width=64",
+                                      "workload.images.height=96", "workload.prefix.groups=1",
+                                      "workload.prefix.tokens=40"});
+  for (std::size_t r = 0; r < table.arrival.size(); ++r) {
+    EXPECT_EQ(table.prompt_tokens[r], 40 + 3 * 6 + 100);
+    const auto images = table.ImagesOf(static_cast<RequestId>(r));
+    ASSERT_EQ(images.size(), 3);
+    for (std::size_t k = 0; k < 3; ++k) {
+      EXPECT_EQ(images[k].offset, 40 + 6 * static_cast<std::int32_t>(k));
+      EXPECT_EQ(images[k].tokens, 6);
+      EXPECT_EQ(images[k].embeds, 6);
+      EXPECT_EQ(images[k].content, static_cast<std::int64_t>(3 * r + k));  // no two are the same
+    }
+  }
+}
+
+TEST(Images, Turns_HaveThoseOfTheTurnsBefore) {
+  const RequestTable table =
+      TableOf({"workload.images.width=64", "workload.images.height=64", "workload.sessions.turns=3",
+               "workload.sessions.think_time_s=1", "workload.arrivals.start=together"});
+  for (std::size_t r = 0; r + 2 < table.arrival.size(); r += 3) {
+    for (std::int32_t turn = 0; turn < 3; ++turn) {
+      const auto images = table.ImagesOf(static_cast<RequestId>(r) + turn);
+      ASSERT_EQ(images.size(), static_cast<std::size_t>(turn) + 1);
+      for (std::int32_t k = 0; k <= turn; ++k) {
+        EXPECT_EQ(images[static_cast<std::size_t>(k)].offset, k * (4 + 100 + 20));
+      }
+      EXPECT_EQ(table.prompt_tokens[r + static_cast<std::size_t>(turn)], 124 * turn + 104);
+    }
+  }
+  // Conversations that are under way have sent theirs, too.
+  const RequestTable spread =
+      TableOf({"workload.images.width=64", "workload.images.height=64", "workload.sessions.turns=3",
+               "workload.sessions.think_time_s=10"});
+  bool some = false;
+  for (std::size_t r = 0; r < spread.arrival.size(); ++r) {
+    const auto images = spread.ImagesOf(static_cast<RequestId>(r));
+    const auto count = static_cast<std::int32_t>(images.size());
+    EXPECT_EQ(spread.prompt_tokens[r], 124 * (count - 1) + 104);
+    const bool first = spread.think[r] < 0;
+    some |= first && count > 1;
+    for (std::size_t k = 1; k < images.size(); ++k) {
+      EXPECT_GE(images[k].offset, images[k - 1].end());
+    }
+    EXPECT_EQ(images.back().end() + 100, spread.prompt_tokens[r]);
+  }
+  EXPECT_TRUE(some);
+}
+
+TEST(Images, Classes_HaveTheirOwnNumber) {
+  const RequestTable table = TableOf(
+      {R"(workload.classes=[{"name":"text","images_per_request":0},{"name":"two","images_per_request":2},{"name":"as"}])",
+       "workload.requests=300"});
+  for (std::size_t r = 0; r < table.arrival.size(); ++r) {
+    const std::size_t wanted[] = {0, 2, 1};
+    EXPECT_EQ(table.ImagesOf(static_cast<RequestId>(r)).size(), wanted[table.of_class[r]]);
+  }
+}
+
+// Equal images at the beginning of a prompt are found in both caches.
+TEST(Images, Distinct_AreFoundAgain) {
+  const std::vector<std::string> set = {"workload.requests=400", "workload.arrivals.rate_per_s=5"};
+  std::vector<std::string> few = set;
+  few.emplace_back("workload.images.distinct=3");
+  const Report unlike = RunToEnd(Document(set)), alike = RunToEnd(Document(few));
+  EXPECT_EQ(unlike.counts.encoded_images, 400);
+  EXPECT_EQ(unlike.counts.image_hits, 0);
+  EXPECT_EQ(unlike.prefix_cache.hit_tokens, 0);
+  EXPECT_LT(alike.counts.encoded_images, 20);
+  EXPECT_GT(alike.prefix_cache.hit_tokens, 380 * 1024);
+}
+
+// One request alone: its image's FLOPs by the formula of docs/model.md, written out.
+TEST(Images, Encoding_TakesItsFlops) {
+  const std::string document = Document({"workload.requests=1", "workload.images.per_request=2"});
+  const Scenario s = Parsed(document);
+  const Report report = RunToEnd(document);
+  const double patches = 64 * 64, h = 1152, f = 4304, merged = 4 * h;
+  const double products = 2 * patches * 27 * (4 * h * h + 2 * h * f) +
+                          2 * (patches / 4) * 4 * (merged * merged + merged * 4096);
+  const double attention = 4 * h * 27 * patches * patches * (128 / 72.0);
+  const double flops = s.hardware.peak_bf16_tflops * 1e12;
+  const double wanted_ms = 2e3 * (products / (flops * s.hardware.compute_efficiency) +
+                                  attention / (flops * s.hardware.attention_efficiency));
+  const double found_ms = report.ColumnOf("encode_ms")[0];
+  EXPECT_NEAR(found_ms, wanted_ms + 27 * s.hardware.layer_latency_us / 1e3, 0.02 * wanted_ms);
+  EXPECT_EQ(report.counts.encoded_images, 2);
+  ASSERT_TRUE(report.images.ttft_ms);
+  EXPECT_DOUBLE_EQ(*report.images.ttft_ms, found_ms);
+  EXPECT_EQ(report.images.tokens, 1024);
+  EXPECT_LT(found_ms, report.ColumnOf("ttft_ms")[0]);
+
+  const Report text = RunToEnd(Changed({R"(model={"preset":"qwen3-vl-8b"})"}));
+  EXPECT_FALSE(text.images.on);
+  EXPECT_TRUE(std::isnan(text.ColumnOf("encode_ms")[0]));
+}
+
+// Never cheaper with more, larger, or on fewer GPUs.
+TEST(Images, Encoding_IsMonotone) {
+  const auto encode = [](std::vector<std::string> set) {
+    set.emplace_back("workload.requests=1");
+    return RunToEnd(Document(std::move(set))).ColumnOf("encode_ms")[0];
+  };
+  double before = 0;
+  for (const char* side : {"64", "512", "1024", "2048", "4096"}) {
+    const double now = encode({std::string("workload.images.width=") + side,
+                               std::string("workload.images.height=") + side});
+    EXPECT_GT(now, before) << side;
+    before = now;
+  }
+  EXPECT_GT(encode({"workload.images.per_request=2"}), encode({}));
+  EXPECT_LT(encode({"cluster.pools.0.tensor_parallel=2"}), encode({}));
+  // Two GPUs take two images at once, and one image as one does.
+  const std::string data = "engine.mm_encoder_tp_mode=data",
+                    two = "cluster.pools.0.tensor_parallel=2";
+  EXPECT_DOUBLE_EQ(encode({data, two}), encode({}));
+  EXPECT_DOUBLE_EQ(encode({data, two, "workload.images.per_request=2"}), encode({}));
+}
+
+TEST(Images, Encoder_TakesMemory) {
+  constexpr double kGib = 1024.0 * 1024 * 1024;
+  const double h = 1152, merged = 4 * h;
+  const double parameters = 27 * (4 * h * h + 2 * h * 4304) + 4 * (merged * merged + merged * 4096);
+  const double without =
+      GibOf({"model.vision.num_hidden_layers=0", "workload.images.per_request=0"});
+  EXPECT_NEAR(GibOf({}) - without, 2 * parameters / kGib, 1e-9);
+  const std::string two = "cluster.pools.0.tensor_parallel=2";
+  EXPECT_NEAR(GibOf({two, "engine.mm_encoder_tp_mode=data"}) - GibOf({two}), parameters / kGib,
+              1e-9);
+}
+
+TEST(Images, Refusals_SayWhy) {
+  const auto refusal = [](std::vector<std::string> set) {
+    return Listed(IssuesOf(Document(std::move(set))));
+  };
+  EXPECT_EQ(refusal({}), "");
+  EXPECT_NE(refusal({R"(model={"preset":"llama-3.1-8b"})"}).find("reads text only"),
+            std::string::npos);
+  EXPECT_NE(refusal({"model.vision.hidden_size=0"}).find("/model/vision/hidden_size"),
+            std::string::npos);
+  EXPECT_NE(refusal({"model.vision.num_full_layers=28"}).find("num_full_layers"),
+            std::string::npos);
+  for (const char* other :
+       {R"(engine={"preset":"sglang"})", R"(engine={"preset":"trtllm-1.2"})",
+        "cluster.pools.0.pipeline_parallel=2", "engine.max_loras=1",
+        R"(engine.speculative={"method":"eagle","num_speculative_tokens":2})"}) {
+    EXPECT_NE(refusal({other}).find("/workload/images/per_request"), std::string::npos)
+        << other << ": " << refusal({other});
+  }
+}
+
+TEST(Images, Config_SaysTheEncoder) {
+  const std::string model = Good(ModelFromConfig(
+      R"({"model_type": "qwen2_5_vl", "hidden_size": 3584, "num_hidden_layers": 28,
+          "num_attention_heads": 28, "num_key_value_heads": 4, "intermediate_size": 18944,
+          "vocab_size": 152064, "max_position_embeddings": 128000,
+          "vision_config": {"depth": 32, "hidden_size": 1280, "intermediate_size": 3420,
+            "num_heads": 16, "patch_size": 14, "spatial_merge_size": 2, "window_size": 112,
+            "fullatt_block_indexes": [7, 15, 23, 31]}})",
+      "config.json"));
+  const VisionSpec v =
+      Parsed(Changed({"model=" + model.substr(0, 1) + R"("name":"x",)" + model.substr(1)}))
+          .model.vision;
+  EXPECT_EQ(v.num_hidden_layers, 32);
+  EXPECT_EQ(v.hidden_size, 1280);
+  EXPECT_EQ(v.num_attention_heads, 16);
+  EXPECT_EQ(v.intermediate_size, 3420);
+  EXPECT_EQ(v.mlp_matrices, 3);
+  EXPECT_EQ(v.patch_size, 14);
+  EXPECT_EQ(v.merge_size, 2);
+  EXPECT_EQ(v.window_size, 112);
+  EXPECT_EQ(v.num_full_layers, 4);
+  EXPECT_EQ(v.num_mergers, 1);
+}
+
+}  // namespace
+}  // namespace servecast::testing::images_test
