@@ -23,12 +23,14 @@ class VllmConformance : public ::testing::Test {
     return DataFolder("SERVECAST_VLLM_GOLDEN", "reference/vllm-golden");
   }
 
+  virtual Result<std::vector<GoldenCase>> Load() const { return LoadGoldenCases(Folder()); }
+
   void SetUp() override {
     std::error_code error;
     if (!std::filesystem::exists(Folder() + "/manifest.json", error)) {
       GTEST_SKIP() << "skipped: no data";
     }
-    Result<std::vector<GoldenCase>> loaded = LoadGoldenCases(Folder());
+    Result<std::vector<GoldenCase>> loaded = Load();
     ASSERT_TRUE(loaded.ok()) << loaded.issues()[0].path << ": " << loaded.issues()[0].message;
     cases_ = std::move(loaded.value());
     ASSERT_FALSE(cases_.empty());
@@ -42,7 +44,8 @@ class VllmConformance : public ::testing::Test {
                                        .pool_blocks = golden.PoolBlocks(),
                                        .model_max_len = golden.MaxModelLen(),
                                        .latency = latency,
-                                       .horizon = {}});
+                                       .horizon = {},
+                                       .most_image_tokens = golden.most_image_tokens});
   }
 
   void CompareEngine() const {
@@ -80,6 +83,18 @@ class VllmSpecConformance : public VllmConformance {
 
 TEST_F(VllmSpecConformance, EveryCase_EngineTakesVllmsSteps) { CompareEngine(); }
 TEST_F(VllmSpecConformance, EveryCase_ReferenceTakesVllmsSteps) { CompareReference(); }
+
+// Runs with images, of a set of its own (SERVECAST_VLLM_HYBRID_GOLDEN).
+class VllmEncoderConformance : public VllmConformance {
+ protected:
+  std::string Folder() const override {
+    return DataFolder("SERVECAST_VLLM_HYBRID_GOLDEN", "reference/vllm-hybrid-golden");
+  }
+  Result<std::vector<GoldenCase>> Load() const override { return LoadEncoderCases(Folder()); }
+};
+
+TEST_F(VllmEncoderConformance, EveryCase_EngineTakesVllmsSteps) { CompareEngine(); }
+TEST_F(VllmEncoderConformance, EveryCase_ReferenceTakesVllmsSteps) { CompareReference(); }
 
 // A comparer that sees nothing passes everything: change one thing of a step at a time.
 TEST_F(VllmConformance, OneThingOfAStepChanged_IsNamed) {

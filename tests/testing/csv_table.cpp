@@ -45,7 +45,20 @@ std::vector<std::string> Items(const std::string& text, char separator) {
   return text.empty() ? std::vector<std::string>() : Split(text, separator);
 }
 
-Result<CsvTable> CsvTable::Read(const std::string& path, const std::vector<std::string>& columns) {
+namespace {
+
+// Cells beyond the header's are of the column at `place`.
+void Join(std::vector<std::string>& cells, std::size_t place, std::size_t width) {
+  for (; cells.size() > width;
+       cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(place) + 1)) {
+    cells[place] += "," + cells[place + 1];
+  }
+}
+
+}  // namespace
+
+Result<CsvTable> CsvTable::Read(const std::string& path, const std::vector<std::string>& columns,
+                                const std::string& commas) {
   const std::optional<std::string> text = ReadFile(path);
   if (!text) return Issue{path, "cannot be read"};
   CsvTable table;
@@ -60,7 +73,9 @@ Result<CsvTable> CsvTable::Read(const std::string& path, const std::vector<std::
   for (const std::string& column : columns) {
     if (!table.Column(column)) return Issue{table.path_, "has no column " + column};
   }
+  const std::optional<std::size_t> joined = table.Column(commas);
   for (std::size_t row = 1; row < table.rows_.size(); ++row) {
+    if (joined) Join(table.rows_[row], *joined, table.rows_[0].size());
     if (table.rows_[row].size() != table.rows_[0].size()) {
       return Issue{table.path_, fmt::format("line {}: {} columns, the header has {}", row + 1,
                                             table.rows_[row].size(), table.rows_[0].size())};

@@ -22,8 +22,10 @@ std::vector<std::string> Items(const std::string& text, char separator = ' ');
 // that every cell reads as zero or empty.
 class CsvTable {
  public:
-  // Issues: no file, no header, a column that is missing, a row of another width.
-  static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& columns);
+  // Issues: no file, no header, a column that is missing, a row of another width. `commas`: a
+  // column, if the table has it, whose cells may have commas of their own.
+  static Result<CsvTable> Read(const std::string& path, const std::vector<std::string>& columns,
+                               const std::string& commas = "");
 
   bool Has(const char* column) const { return Column(column).has_value(); }
   std::size_t Rows() const { return rows_.size() - 1; }

@@ -35,6 +35,7 @@ EngineCase EngineCaseOf(const GoldenCase& golden) {
   EngineCase made = {golden.requests, golden.engine, golden.scheduler, golden.MaxModelLen(),
                      std::nullopt};
   made.model = golden.model;
+  made.most_image_tokens = golden.most_image_tokens;
   return made;
 }
 

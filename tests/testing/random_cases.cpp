@@ -521,10 +521,12 @@ RandomCase MakeRandomImageCase(std::uint64_t seed) {
   MakeImages(dice, random_case);
   // Room for a few images only.
   if (dice.Percent(70)) {
+    if (dice.Percent(50)) engine.max_num_seqs = dice.Between(2, 12);
     engine.max_num_batched_tokens =
         std::max(engine.max_num_seqs, dice.Between(1, 2 * random_case.most_image_tokens + 8));
   }
-  if (dice.Percent(30)) random_case.most_image_tokens += dice.Between(0, 60);
+  if (dice.Percent(15)) random_case.most_image_tokens += dice.Between(0, 60);
+  if (dice.Percent(50)) engine.scheduler_reserve_full_isl = false;
   random_case.latency.per_image = dice.Pick({0, 7, 300, 20'000});
   return random_case;
 }

@@ -172,10 +172,12 @@ std::vector<StepMember> ReadMembers(CsvTable& table, std::size_t row, std::int64
 
 std::optional<Issue> ReadSteps(const fs::path& path, GoldenCase& golden) {
   Result<CsvTable> read =
-      CsvTable::Read(path, {"step", "sched_s", "start_s", "end_s", "T", "K", "Q", "scheduled",
-                            "kind", "computed_before", "sampled", "preempted", "finished",
-                            "free_after_schedule", "free_after_step", "running_after_schedule",
-                            "waiting_after_schedule", "running_after_step", "waiting_after_step"});
+      CsvTable::Read(path,
+                     {"step", "sched_s", "start_s", "end_s", "T", "K", "Q", "scheduled", "kind",
+                      "computed_before", "sampled", "preempted", "finished", "free_after_schedule",
+                      "free_after_step", "running_after_schedule", "waiting_after_schedule",
+                      "running_after_step", "waiting_after_step"},
+                     "encoder");
   if (!read.ok()) return read.issues().front();
   CsvTable& table = read.value();
   for (std::size_t row = 0; row < table.Rows(); ++row) {
@@ -442,26 +444,77 @@ void ReadManifest(const fs::path& folder, const std::string& prefix, std::vector
   }
 }
 
-}  // namespace
-
-Result<std::vector<GoldenCase>> LoadHybridSchedules(const std::string& folder) {
+// Those of a section of a set of hybrid cases that `wanted` lets pass, which may change them.
+Result<std::vector<GoldenCase>> LoadSection(const std::string& folder, const char* section,
+                                            bool (*wanted)(Json&)) {
   const fs::path root(folder), manifest_path = root / "manifest.json";
   const std::optional<std::string> text = ReadFile(manifest_path.string());
-  const Json manifest = Json::parse(text.value_or(""), nullptr, /*allow_exceptions=*/false);
-  if (!manifest.is_object() || !manifest.contains("schedules")) {
-    return Issue{manifest_path.string(), "is not a JSON object with a list \"schedules\""};
+  Json manifest = Json::parse(text.value_or(""), nullptr, /*allow_exceptions=*/false);
+  if (!manifest.is_object() || !manifest.contains(section)) {
+    return Issue{manifest_path.string(),
+                 fmt::format("is not a JSON object with a list \"{}\"", section)};
   }
   std::vector<GoldenCase> cases;
   Issues issues;
-  for (const Json& json : manifest["schedules"]) {
+  for (Json& json : manifest[section]) {
+    if (!wanted(json)) continue;
     GoldenCase golden;
-    if (std::optional<Issue> issue = ReadCase(root / "schedules", "", json, golden)) {
+    if (std::optional<Issue> issue = ReadCase(root / section, "", json, golden)) {
       issues.push_back(*std::move(issue));
     } else {
       cases.push_back(std::move(golden));
     }
   }
   if (!issues.empty()) return issues;
+  return cases;
+}
+
+// Images are in the order of requests and offsets.
+std::optional<Issue> ReadImages(const fs::path& path, GoldenCase& golden) {
+  Result<CsvTable> read =
+      CsvTable::Read(path, {"request", "item", "hash", "offset", "length", "gap", "embeds"});
+  if (!read.ok()) return read.issues().front();
+  CsvTable& table = read.value();
+  RequestTable& requests = golden.requests;
+  std::size_t row = 0;
+  for (std::int64_t request = 0; request < requests.size(); ++request) {
+    for (; row < table.Rows() && table.Int(row, "request") == request; ++row) {
+      requests.images.push_back({table.Int(row, "hash"),
+                                 static_cast<std::int32_t>(table.Int(row, "offset")),
+                                 static_cast<std::int32_t>(table.Int(row, "length")),
+                                 static_cast<std::int32_t>(table.Int(row, "embeds")),
+                                 static_cast<std::int32_t>(table.Int(row, "gap"))});
+    }
+    requests.images_until.push_back(static_cast<std::int64_t>(requests.images.size()));
+  }
+  if (!table.error() && row != table.Rows()) {
+    table.Fail(row, "request", table.Text(row, "request"), "a request's images in order");
+  }
+  return table.error();
+}
+
+}  // namespace
+
+Result<std::vector<GoldenCase>> LoadHybridSchedules(const std::string& folder) {
+  return LoadSection(folder, "schedules", [](Json&) { return true; });
+}
+
+Result<std::vector<GoldenCase>> LoadEncoderCases(const std::string& folder) {
+  Result<std::vector<GoldenCase>> cases = LoadSection(folder, "encoder", [](Json& json) {
+    const Json& groups = json["groups"];
+    const bool plain = groups.size() == 1 && groups[0]["kind"] == "full_attention" &&
+                       json["max_num_encoder_input_tokens"].is_null() &&
+                       json["encoder_cache_size"].is_null() && json["hang"] == false;
+    json.erase("layers");  // as a scenario has it
+    return plain;
+  });
+  if (!cases.ok()) return cases;
+  for (GoldenCase& golden : cases.value()) {
+    const fs::path items = fs::path(folder) / "encoder" / ("items_" + golden.name + ".csv");
+    if (std::optional<Issue> issue = ReadImages(items, golden)) return *std::move(issue);
+    golden.engine.disable_chunked_mm_input = golden.settings["disable_chunked_mm_input"] == "true";
+    golden.most_image_tokens = ParseInt(golden.settings["mm_max_tokens_per_item"]).value_or(0);
+  }
   return cases;
 }
 

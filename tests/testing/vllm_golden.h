@@ -50,9 +50,10 @@ struct GoldenCase {
   std::map<std::string, std::string> settings;
   EngineSpec engine;  // num_gpu_blocks_override and max_model_len are set
   SchedulerSpec scheduler;
-  std::optional<ModelSpec> model;    // hybrid: its layers
-  RequestTable requests;             // with content and priorities
-  std::vector<GoldenExtras> extras;  // one per request
+  std::optional<ModelSpec> model;      // hybrid: its layers
+  std::int64_t most_image_tokens = 0;  // encoder: of the largest image that the model can have
+  RequestTable requests;               // with content and priorities
+  std::vector<GoldenExtras> extras;    // one per request
   std::vector<GoldenStep> steps;
   std::vector<GoldenRequest> results;  // by request id
 
@@ -62,6 +63,10 @@ struct GoldenCase {
 
 // Every schedule of a set of hybrid cases (form vllm-hybrid-golden-1).
 Result<std::vector<GoldenCase>> LoadHybridSchedules(const std::string& folder);
+
+// Those of its runs with images that a scenario can ask for: KV in one table, the encoder's budget
+// and cache as vLLM sets them.
+Result<std::vector<GoldenCase>> LoadEncoderCases(const std::string& folder);
 
 // Every case of `folder`'s manifest.json and of its direct subfolders' manifests. Inputs of a case
 // are looked up where the manifest says, in its folder, then in the parent of it.

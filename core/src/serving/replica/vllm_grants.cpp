@@ -72,9 +72,16 @@ void VllmScheduler::CutToImages(Slot& slot) {
   if (slot.chunk > 0) images_->Take(slot.request);
 }
 
+// Nothing is granted after all.
+bool VllmScheduler::GiveBack(bool images) {
+  if (images) images_->Undo();
+  return false;
+}
+
 // Each running request gets what it asks for, one apart within what is left of the budget. False,
-// and nothing taken, when the blocks do not suffice; or, with pipeline stages, the budget does not
-// for two groups of decodes that a preemption brought together.
+// and nothing taken, when the blocks do not suffice; or the budget does not: with pipeline stages
+// for two groups of decodes that a preemption brought together, with images for those behind one
+// that had waited for the encoder.
 bool VllmScheduler::GrantAll(Call& call) {
   const bool images = images_ && !apart_.empty();
   if (images) images_->Mark();
@@ -83,7 +90,7 @@ bool VllmScheduler::GrantAll(Call& call) {
   for (const SlotId id : apart_) {
     Slot& slot = SlotAt(id);
     const std::int64_t left = budget - slot.decodes_before;
-    if (left < 0 && staged()) return false;
+    if (left < 0 && (staged() || images)) return GiveBack(images);
     SERVECAST_CHECK(left >= 0, "no decode is left out for lack of budget");
     slot.chunk = ChunkOf(Asked(slot), left);
     if (images) CutToImages(slot);
@@ -92,12 +99,9 @@ bool VllmScheduler::GrantAll(Call& call) {
     blocks += Taken(slot.blocks, slot.needed);
   }
   budget -= group_->size();
-  if (budget < 0 && staged()) return false;
+  if (budget < 0 && (staged() || images)) return GiveBack(images);
   SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
-  if (blocks > Free()) {
-    if (images) images_->Undo();
-    return false;
-  }
+  if (blocks > Free()) return GiveBack(images);
   kv_.Take(blocks, replica_.now());
   for (const SlotId id : apart_) {
     Slot& slot = SlotAt(id);

@@ -192,6 +192,7 @@ class VllmScheduler final : public Scheduler {
   bool OnlyDecodes() const;
   bool HasImages(RequestId request) const { return images_ && images_->Has(request); }
   void CutToImages(Slot& slot);
+  bool GiveBack(bool images);
   void LeaveQueue(RequestId request) {
     if (seats_.waiting() == 0 || !seats_.Remove(request)) queue_.DropOne();
   }
