@@ -509,7 +509,13 @@ Result<std::vector<GoldenCase>> LoadEncoderCases(const std::string& folder) {
     return plain;
   });
   if (!cases.ok()) return cases;
-  for (GoldenCase& golden : cases.value()) {
+  std::vector<GoldenCase>& all = cases.value();
+  const auto follows = [](const GoldenCase& golden) {
+    return std::any_of(golden.extras.begin(), golden.extras.end(),
+                       [](const GoldenExtras& each) { return each.parent >= 0; });
+  };
+  all.erase(std::remove_if(all.begin(), all.end(), follows), all.end());
+  for (GoldenCase& golden : all) {
     const fs::path items = fs::path(folder) / "encoder" / ("items_" + golden.name + ".csv");
     if (std::optional<Issue> issue = ReadImages(items, golden)) return *std::move(issue);
     golden.engine.disable_chunked_mm_input = golden.settings["disable_chunked_mm_input"] == "true";

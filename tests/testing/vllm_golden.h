@@ -65,7 +65,7 @@ struct GoldenCase {
 Result<std::vector<GoldenCase>> LoadHybridSchedules(const std::string& folder);
 
 // Those of its runs with images that a scenario can ask for: KV in one table, the encoder's budget
-// and cache as vLLM sets them.
+// and cache as vLLM sets them, and no prompt that is what another request still makes.
 Result<std::vector<GoldenCase>> LoadEncoderCases(const std::string& folder);
 
 // Every case of `folder`'s manifest.json and of its direct subfolders' manifests. Inputs of a case
