@@ -7,6 +7,8 @@
 
 #include "core/documents.h"
 #include "cost/model_cost.h"
+#include "evidence/response.h"
+#include "experiment/scaled_times.h"
 #include "gtest/gtest.h"
 #include "import/model_config.h"
 #include "workload/workload.h"
@@ -163,6 +165,27 @@ TEST(Images, Encoding_IsMonotone) {
                     two = "cluster.pools.0.tensor_parallel=2";
   EXPECT_DOUBLE_EQ(encode({data, two}), encode({}));
   EXPECT_DOUBLE_EQ(encode({data, two, "workload.images.per_request=2"}), encode({}));
+}
+
+// What the band of a forecast is made of: the encoder's time alone is off.
+TEST(Images, EncodersError_IsOfItsTimeAlone) {
+  const Scenario s = Parsed(Document({"workload.requests=1"}));
+  const auto times = [&s](const ErrorFactors& factors) {
+    SimulationHooks hooks;
+    hooks.deployment = Good(DeployScaled(s, factors));
+    Simulation simulation = Good(Simulation::Create(s, {}, std::move(hooks)));
+    while (!simulation.Advance(INT64_MAX)) {
+    }
+    const Report report = simulation.Snapshot();
+    return std::pair{report.ColumnOf("encode_ms")[0], report.ColumnOf("e2e_ms")[0]};
+  };
+  const auto [encode, e2e] = times({});
+  const auto [longer, later] = times({1, 1, 1.5});
+  EXPECT_NEAR(longer, 1.5 * encode, 1e-5);
+  EXPECT_NEAR(later - e2e, 0.5 * encode, 1e-5);
+  for (const ErrorFactors& node : NodesOf({.half = 0.1}, MeasuredScale())) {
+    EXPECT_NEAR(std::fabs(std::log(node.encode)), node.prompt == 1 ? 0 : kEncodeHalf, 1e-12);
+  }
 }
 
 TEST(Images, Encoder_TakesMemory) {

@@ -8,7 +8,7 @@
 # Numbers say which differential test has to notice: from 1 on that of one replica, from 101 on of
 # BLIS's rules, from 201 on of clusters, from 301 on of other schedulers, from 401 on of prefill and
 # decode apart, from 501 on of one with drafts, from 601 on of SGLang's scheduler, from 701 on of models
-# with windows, from 801 on of TensorRT-LLM's scheduler.
+# with windows, from 801 on of TensorRT-LLM's scheduler, from 901 on of prompts with images.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -1034,6 +1034,67 @@ plant_in(trtllm_capacity 806 "those behind a victim are still looked at (rule 17
     return true;]==]
   [==[    if (!Planted(806) || i + 1 == end) end = i;
     return true;]==])
+
+# Images in prompts (rules E1 to E6 of the golden traces with encoders).
+plant_in(encoder_cache 903 "an image is there twice in a step (E2 a)"
+  [==[    if (here) continue;]==]
+  [==[    if (here && !Planted(903)) continue;]==])
+plant_in(encoder_cache 904 "a chunk that ends within an image ends in front of it (E2 c)"
+  [==[if (whole_ && before > 0]==]
+  [==[if ((whole_ || Planted(904)) && before > 0]==])
+plant_in(encoder_cache 906 "the youngest image goes first (E2 d)"
+  [==[state_.cached.find(state_.idle[gone++]);]==]
+  [==[state_.cached.find(Planted(906) ? state_.idle[state_.idle.size() - ++gone] : state_.idle[gone++]);
+    if (Planted(906)) {
+      state_.free += at->second.embeds;
+      state_.cached.erase(at);
+      state_.idle.pop_back();
+      --gone;
+      continue;
+    }]==])
+plant_in(encoder_cache 907 "an image found is not held (E2 b)"
+  [==[found_ += Hold(request, i) ? 1 : 0;]==]
+  [==[found_ += !Planted(907) && Hold(request, i) ? 1 : 0;]==])
+plant_in(encoder_cache 909 "an image is held a token too long (E5)"
+  [==[.end() <= holder.computed) {]==]
+  [==[.end() <= holder.computed - (Planted(909) ? 1 : 0)) {]==])
+plant_in(encoder_cache 910 "an image is let go before its last token (E5)"
+  [==[  if (sampled) ++holder.computed;]==]
+  [==[  if (sampled || Planted(910)) ++holder.computed;]==])
+plant_in(encoder_cache 911 "what nobody holds any more is gone (E5)"
+  [==[  state_.idle.push_back(content);]==]
+  [==[  if (Planted(911)) {
+    state_.free += entry.embeds;
+    state_.freeable += entry.embeds;
+    state_.cached.erase(at);
+    return;
+  }
+  state_.idle.push_back(content);]==])
+plant_in(vllm_grants 912 "a tried call has encoded what it chose"
+  [==[  if (images) images_->Undo();]==]
+  [==[  if (images && !Planted(912)) images_->Undo();]==])
+plant_in(vllm_grants 913 "an admission without blocks holds its images (E3)"
+  [==[if (blocked == BlockedBy::kKvBlocks && images_) images_->Drop(request);]==]
+  [==[if (blocked == BlockedBy::kKvBlocks && images_ && !Planted(913)) images_->Drop(request);]==])
+plant_in(vllm_grants 914 "a victim holds its images (E5)"
+  [==[    images_->TakeOut(slot.request);
+    images_->Drop(slot.request);]==]
+  [==[    images_->TakeOut(slot.request);
+    if (!Planted(914)) images_->Drop(slot.request);]==])
+plant_in(vllm_scheduler 915 "a client that gives up holds its images"
+  [==[  if (images_) images_->Drop(request);]==]
+  [==[  if (images_ && !Planted(915)) images_->Drop(request);]==])
+plant_in(vllm_scheduler 916 "images are held until their request ends"
+  [==[    outputs.images.push_back(]==]
+  [==[    if (!Planted(916)) outputs.images.push_back(]==])
+plant_in(vllm_scheduler 917 "the head of the queue is looked at between steps"
+  [==[      if (HasImages(head)) return nullptr;]==]
+  [==[      if (HasImages(head) && !Planted(917)) return nullptr;]==])
+plant_in(replica 918 "decodes do not wait for the encoder"
+  [==[  without.images = 0;
+  const StepPrice alone]==]
+  [==[  if (!Planted(918)) without.images = 0;
+  const StepPrice alone]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

@@ -33,7 +33,7 @@ constexpr int kCases = 1000, kPdCases = 6000, kSglangCases = 3000,
               kTrtllmCases = 3000;  // these are of many kinds
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFault = 301,
               kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601,
-              kFirstWindowFault = 701, kFirstTrtllmFault = 801;
+              kFirstWindowFault = 701, kFirstTrtllmFault = 801, kFirstImageFault = 901;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -47,6 +47,11 @@ bool DraftsDiffer(std::uint64_t seed) {
 
 bool WindowsDiffer(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomWindowCase(seed);
+  return FirstMismatch(random_case, RunReference(random_case)).has_value();
+}
+
+bool ImagesDiffer(std::uint64_t seed) {
+  const RandomCase random_case = MakeRandomImageCase(seed);
   return FirstMismatch(random_case, RunReference(random_case)).has_value();
 }
 
@@ -103,6 +108,7 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstImageFault) return first(ImagesDiffer);
   if (fault >= kFirstTrtllmFault) return first(TrtllmDiffers, kTrtllmCases);
   if (fault >= kFirstWindowFault) return first(WindowsDiffer);
   if (fault >= kFirstSglangFault) return first(SglangDiffers, kSglangCases);
@@ -114,7 +120,8 @@ int FirstCaught(int fault) {
   if (fault > 0) return first(Differs);
   return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers),
                    first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer),
-                   first(SglangDiffers), first(WindowsDiffer), first(TrtllmDiffers)});
+                   first(SglangDiffers), first(WindowsDiffer), first(TrtllmDiffers),
+                   first(ImagesDiffer)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

@@ -127,7 +127,7 @@ std::vector<ErrorFactors> NodesOf(const StepError& error, const FieldScale& scal
   const auto step = [&error](double z) { return Exp(error.centre + z / kZ90 * error.half); };
   for (const double z : kZ) nodes.push_back({step(z), 1});
   for (const double sign : {-1.0, 1.0}) {
-    nodes.push_back({step(0), Exp(sign * scale.prompt * error.half)});
+    nodes.push_back({step(0), Exp(sign * scale.prompt * error.half), Exp(sign * kEncodeHalf)});
   }
   return nodes;
 }

@@ -17,6 +17,7 @@ class ScaledModel final : public LatencyModel {
       : model_(std::move(model)), factors_(factors) {}
 
   StepPrice Price(const BatchShape& shape) const override {
+    if (shape.images > 0) return PriceEncoding(shape);
     StepPrice price = model_->Price(shape);
     double ns = static_cast<double>(price.duration);
     if (shape.prefill.empty()) {
@@ -54,6 +55,16 @@ class ScaledModel final : public LatencyModel {
   TimeNs PostDecodeDelay() const override { return model_->PostDecodeDelay(); }
 
  private:
+  StepPrice PriceEncoding(const BatchShape& shape) const {
+    BatchShape without = shape;
+    without.images = 0;
+    StepPrice price = model_->Price(shape);
+    const TimeNs encode = price.duration - model_->Price(without).duration;
+    price.duration =
+        std::min(Price(without).duration + TimesFactor(encode, factors_.encode), kMaxStepNs);
+    return price;
+  }
+
   std::shared_ptr<const LatencyModel> model_;
   ErrorFactors factors_;
 };

@@ -12,7 +12,7 @@
 namespace servecast {
 
 // Decodes' times are multiplied by `step`; what prompts add to a step, steps of prompts alone, and
-// the host's times of a request by `prompt`.
+// the host's times of a request by `prompt`, what images add to a step by `encode`.
 std::unique_ptr<const LatencyModel> Scaled(std::shared_ptr<const LatencyModel> model,
                                            const ErrorFactors& factors);
 
