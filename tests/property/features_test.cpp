@@ -48,6 +48,10 @@ const std::multimap<Feature, Overrides>& Asking() {
       {kDrafts,
        {R"(engine.speculative={"method":"eagle","num_speculative_tokens":2,"acceptance_length":2})"}},
       {kAdapters, {"engine.max_loras=2"}},
+      {kImages,
+       {R"(workload.images={"per_request":2,"width":64,"height":96})",
+        R"(model.vision={"num_hidden_layers":2,"hidden_size":64,"num_attention_heads":2,)"
+        R"("intermediate_size":128})"}},
       {kQueueCaps, {"engine.max_num_queued_reqs=20"}},
       {kQueueCaps, {"engine.max_num_queued_tokens=9000"}},
       {kTiers, {"engine.kv_offload.cpu_gib=4"}},
