@@ -131,6 +131,19 @@ export async function banded(page) {
   await page.locator('.tile .interval.term').first().waitFor();
   return verdict(page);
 }
+/** Bands along the curves of latencies, some time after the others. */
+export async function bandedTail(page) {
+  await banded(page);
+  await page.waitForFunction(
+    () => {
+      const { shown, tail_bands: known } = document.querySelector('sc-page').app.store.state;
+      return known && known.of === shown?.outcome;
+    },
+    undefined,
+    seldom,
+  );
+  await page.locator('sc-tail-chart .readout', { hasText: 'Bands: dark sampling' }).waitFor();
+}
 /** What the verdict rests on, in full. */
 export async function sureness(page) {
   const ask = page.locator('#known-error').getByRole('button', { name: 'How sure?' });

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import {
+  bandedTail,
   dropFile,
   field,
   fingerprint,
@@ -458,6 +459,70 @@ await task(
     await page.locator('sc-tail-chart').getByRole('rowheader', { name: 'p99', exact: true }).waitFor();
   },
   { acceptDownloads: true },
+);
+
+await task(
+  'charts: bands go along the tail of every run, with the tile’s figures, in the table and in the file',
+  async (page) => {
+    await page.locator('sc-tail-chart .readout').filter({ hasText: 'The dot is p99, with its band.' }).waitFor();
+    await bandedTail(page);
+    const chart = page.locator('sc-tail-chart');
+    const heads = await chart.locator('.tail-figure').allInnerTexts();
+    const tiles = await page.locator('.tile .interval.term').allInnerTexts();
+    const known = await page.evaluate(() => {
+      const { bands } = document.querySelector('sc-page').app.store.state.tail_bands;
+      return Object.entries(bands).map(([metric, points]) => [
+        metric,
+        points.every(
+          ({ low, high, value_ms: value, band }) => band && band.low <= low && low <= value && value <= high,
+        ),
+        points.map(({ percentile }) => percentile),
+      ]);
+    });
+    assert.deepEqual(
+      known,
+      ['ttft', 'tpot', 'e2e'].map((metric) => [metric, true, [50, 75, 90, 95, 98, 99, 99.5, 99.9]]),
+    );
+    const [file] = await Promise.all([page.waitForEvent('download'), page.selectOption('sc-tail-chart .save', 'SVG')]);
+    const shades = readFileSync(await file.path(), 'utf8').match(/opacity="0\.\d+"/g) ?? [];
+    assert.deepEqual(
+      shades,
+      ['opacity="0.16"', 'opacity="0.3"', 'opacity="0.16"', 'opacity="0.3"'],
+      'two in each panel',
+    );
+    await chart.getByRole('button', { name: 'E2E' }).click();
+    await chart
+      .locator('.tail-figure', { hasText: /p99 [\d.,]+\sm?s \([\d.,]+ to [\d.,]+\)/ })
+      .nth(2)
+      .waitFor();
+    await chart.getByRole('button', { name: 'Table' }).click();
+    const row = await chart.getByRole('row', { name: /^p99 / }).innerText();
+    for (const [index, head] of heads.entries()) {
+      const [, between] = /\((.+)\)$/.exec(head);
+      assert.ok(
+        tiles[index].includes(between) && row.includes(`(${between})`),
+        `${between} in "${tiles[index]}", "${row}"`,
+      );
+    }
+    assert.match(await chart.locator('caption').innerText(), /the 90\s% band of sampling and model error/);
+    assert.ok((await page.evaluate(() => window.seen.layout_shift)) <= mostShift);
+    return heads.join(', ');
+  },
+  { acceptDownloads: true },
+);
+
+await task(
+  'charts: one run has no band, and none is claimed',
+  async (page) => {
+    await verdict(page);
+    await page.waitForTimeout(2000);
+    assert.equal(await page.locator('sc-tail-chart .readout').innerText(), 'The dot is p99.');
+    assert.deepEqual(
+      (await page.locator('sc-tail-chart .tail-figure').allInnerTexts()).map((each) => /\(/.test(each)),
+      [false, false],
+    );
+  },
+  { fragment: `#p=${preset}&slo=[]` },
 );
 
 await import('./verdicts.mjs');

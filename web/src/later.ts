@@ -18,10 +18,13 @@ export function begin(app: App): void {
     write: (text) => localStorage.setItem(keptKey, text),
   });
   app.shelf.watch();
-  app.plans().then(
-    (plans) => plans.keepHeadroom(),
-    () => undefined,
-  );
+  app
+    .plans()
+    .then((plans) => {
+      plans.keepHeadroom();
+      return import('./state/tail-bands').then(({ keepTailBands }) => keepTailBands(app.store, plans));
+    })
+    .catch(() => undefined);
   addEventListener('keydown', (event) => key(app, event));
   addEventListener('beforeprint', () => print(true));
   addEventListener('afterprint', () => print(false));

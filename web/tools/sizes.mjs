@@ -10,6 +10,7 @@ const elementBudgetKb = 2;
 const laterParts = [
   'advice',
   'all-settings',
+  'band-along',
   'calibrate',
   'calibrate-worker',
   'calibrations',
@@ -56,6 +57,7 @@ const laterParts = [
   'sheet',
   'question-words',
   'steps-recorder',
+  'tail-bands',
   'sw',
   'ticks',
   'tour',

@@ -1,14 +1,16 @@
 // The tail of the latencies, a panel each: ms over 50, 90, 99 and 99.9 % of the requests on a scale of nines. A limit is
-// a hatched corner that ends at its percentile, below which the curve must pass; where it has a limit, a dot with the
-// interval. Curves are of all runs, but for ITL's, which is of the first. Another run may be drawn behind. Figures stand in
+// a hatched corner that ends at its percentile, below which the curve must pass. Bands go along the curve once they are
+// known (band-along); until then a dot has the interval of its target. Curves are of all runs, but for ITL's, which is of the first. Another run may be drawn behind. Figures stand in
 // the head of their panel and at the axis: inside the plot there are marks alone, so that nothing collides where it
 // matters, near the limit.
-import { LitElement, html, nothing, render, type TemplateResult } from 'lit';
+import { LitElement, html, nothing, render, type PropertyValues, type TemplateResult } from 'lit';
 import uPlot from 'uplot';
 import type { Report } from 'servecast';
 import type { Outcome } from '../engine/protocol';
 import { formatGivenTime, formatInterval, formatPercent, formatTime } from '../lib/format';
 import { needPart } from '../lib/part';
+import type { TailBands } from '../lib/tail-bands';
+import type { BandAlong } from './band-along';
 import { ChartElement, axisStyle, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
 import { paneKey } from './pane-key';
@@ -35,11 +37,19 @@ type Limit = Report['slo'][number] & { readonly limit_ms: number };
 /** Sampling and model error together where that is known, else sampling alone. */
 const spanOf = (target: Limit | undefined) => target?.band ?? target ?? { low: null, high: null };
 
+let Along: typeof BandAlong | null = null;
+
+/** To be awaited by who draws bands without an element in the page. */
+export async function needBands(): Promise<void> {
+  Along ??= (await import('./band-along')).BandAlong;
+}
+
 export class TailChart extends ChartElement {
   static override properties = {
     ...ChartElement.properties,
     heading: { attribute: false },
     report: { attribute: false },
+    bands: { attribute: false },
     other: { attribute: false },
     switcher: { attribute: false },
     only: { attribute: false },
@@ -47,6 +57,8 @@ export class TailChart extends ChartElement {
   };
   declare heading: string;
   declare report: Report | null;
+  /** Of the report's percentiles; null: they are not known. */
+  declare bands: TailBands | null;
   /** A, when what is shown is B. */
   declare other: Outcome | null;
   declare switcher: TemplateResult | typeof nothing;
@@ -61,6 +73,7 @@ export class TailChart extends ChartElement {
     super();
     this.heading = 'Latency';
     this.report = null;
+    this.bands = null;
     this.other = null;
     this.switcher = nothing;
     this.only = null;
@@ -92,6 +105,31 @@ export class TailChart extends ChartElement {
     return valueAt(this.#column(metric, of), columns?.['cdf_fraction'] ?? none, fraction);
   }
 
+  protected override willUpdate(changed: PropertyValues): void {
+    super.willUpdate(changed);
+    if (this.bands && !Along)
+      needBands().then(
+        () => this.requestUpdate(),
+        () => undefined, // No connection: the chart does without.
+      );
+  }
+
+  #along(metric: Metric): BandAlong | null {
+    const points = metric === 'itl' ? undefined : this.bands?.[metric];
+    return points && Along ? new Along(points) : null;
+  }
+
+  /** "107 ms (95.2 to 126)", with the band where it is known. */
+  #timeAt(metric: Metric, fraction: number): string {
+    const value = this.#valueAt(metric, fraction);
+    return `${formatTime(value)}${this.#along(metric)?.textAt(fraction, value ?? 0) ?? ''}`;
+  }
+
+  /** That of one of the panels; null: none has bands. */
+  get #anyAlong(): BandAlong | null {
+    return this.#panels.flatMap((metric) => this.#along(metric) ?? [])[0] ?? null;
+  }
+
   protected csvColumns(): readonly string[] {
     return ['cdf_fraction', ...metrics.map(columnOf)];
   }
@@ -109,18 +147,21 @@ export class TailChart extends ChartElement {
   protected summary(): string {
     return metrics
       .map((metric) => {
-        const at = [0.5, 0.9, 0.99, 0.999].map((fraction) => formatTime(this.#valueAt(metric, fraction)));
+        const at = marks.map((fraction) => this.#timeAt(metric, fraction));
         return `${metric.toUpperCase()}: median ${at[0]}, p90 ${at[1]}, p99 ${at[2]}, p99.9 ${at[3]}.`;
       })
+      .concat(this.#anyAlong?.rangeWords ?? [])
       .join(' ');
   }
 
   protected tableView(): TableView {
     const rows = [1, 5, 10, 25, 50, 75, 90, 95, 99, 99.9, 100].map((percent) => [
       `p${percent}`,
-      ...metrics.map((metric) => formatTime(this.#valueAt(metric, percent / 100))),
+      ...metrics.map((metric) => this.#timeAt(metric, percent / 100)),
     ]);
-    return { caption: 'Latency by percentile', head: ['Percentile', ...metrics.map((m) => m.toUpperCase())], rows };
+    const ranges = this.#anyAlong?.rangeWords;
+    const caption = `Latency by percentile${ranges ? `. ${ranges}` : ''}`;
+    return { caption, head: ['Percentile', ...metrics.map((m) => m.toUpperCase())], rows };
   }
 
   protected override tools(): TemplateResult {
@@ -133,7 +174,7 @@ export class TailChart extends ChartElement {
   }
 
   protected override inputs(): readonly unknown[] {
-    return [this.columns, this.report, this.other];
+    return [this.columns, this.report, this.#along('ttft') && this.bands, this.other];
   }
 
   cursorStep(plot: uPlot): number {
@@ -188,11 +229,9 @@ export class TailChart extends ChartElement {
     const other = this.other ? this.#valueAt(metric, 0.99, 'other') : null;
     const span =
       value === null || low === null
-        ? ''
-        : high === null
-          ? `at least ${formatTime(low)}`
-          : formatInterval(low, high, value);
-    return html`p99 <b>${formatTime(value)}</b>${span === '' ? nothing : ` (${span})`}${other === null ? nothing : html`, A (dotted) <b>${formatTime(other)}</b>`}`;
+        ? (this.#along(metric)?.textAt(0.99, value ?? 0) ?? '')
+        : ` (${high === null ? `at least ${formatTime(low)}` : formatInterval(low, high, value)})`;
+    return html`p99 <b>${formatTime(value)}</b>${span}${other === null ? nothing : html`, A (dotted) <b>${formatTime(other)}</b>`}`;
   }
 
   protected override plotTitles(): readonly string[] {
@@ -265,6 +304,7 @@ export class TailChart extends ChartElement {
       this.#valueAt(metric, 0.99, 'other') ?? 0,
       ...limits.map(({ limit_ms: limit }) => (limit < p99 * 8 ? limit * 1.2 : 0)),
       ...limits.map((slo) => (slo.unbounded ? 0 : (spanOf(slo).high ?? 0))),
+      Math.min(this.#along(metric)?.around(0.99, p99)?.high ?? 0, p99 * 3),
     );
     return [
       [tailOf(0.5), tailOf(0.999)],
@@ -286,6 +326,9 @@ export class TailChart extends ChartElement {
     pen.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     pen.clip();
     this.#drawLimits(plot, palette, metric);
+    const fractions = this.columns?.['cdf_fraction'] ?? none;
+    const valueAt = (fraction: number) => this.#valueAt(metric, fraction);
+    this.#along(metric)?.draw(plot, palette.of(metric), fractions, valueAt);
     if (this.other) this.#drawCurve(plot, palette, metric, 'other');
     this.#drawCurve(plot, palette, metric, 'own');
     this.#drawDot(plot, palette, metric);
@@ -350,7 +393,8 @@ export class TailChart extends ChartElement {
     pen.setLineDash([]);
   }
 
-  /** p99; where there is a target, in its band (a light box) and its interval of sampling (a whisker). */
+  /** p99; where it has a target, and no band goes along the curve, in the target's band (a light box) and its interval of
+      sampling (a whisker). */
   #drawDot(plot: uPlot, palette: Palette, metric: Metric): void {
     const { ctx: pen } = plot;
     const ratio = devicePixelRatio;
@@ -360,7 +404,8 @@ export class TailChart extends ChartElement {
     if (value === null || value === undefined) return;
     const left = plot.valToPos(tailOf(0.99), 'x', true);
     const top = (ms: number) => plot.valToPos(ms, 'y', true);
-    if (target?.band) {
+    const isAlone = this.#along(metric) === null;
+    if (isAlone && target?.band) {
       const { low, high } = target.band;
       const above = high === null ? plot.bbox.top : top(high);
       pen.fillStyle = palette.of(metric);
@@ -370,7 +415,7 @@ export class TailChart extends ChartElement {
     }
     pen.strokeStyle = palette.ink;
     pen.lineWidth = 1.5 * ratio;
-    if (target && target.low !== null && target.high !== null) {
+    if (isAlone && target && target.low !== null && target.high !== null) {
       pen.beginPath();
       pen.moveTo(left, top(target.low));
       pen.lineTo(left, top(target.high));
@@ -388,6 +433,13 @@ export class TailChart extends ChartElement {
     pen.stroke();
   }
 
+  get #words(): string {
+    const around = this.#panels.some((metric) => spanOf(this.#target(metric)).low !== null);
+    const limited = this.#panels.some((metric) => this.#limits(metric).length > 0);
+    const dot = this.#anyAlong?.words ?? (around ? 'The dot is p99, with its band.' : 'The dot is p99.');
+    return `${dot}${limited ? ' Hatched: beyond a limit.' : ''}`;
+  }
+
   protected readout(plot: uPlot): TemplateResult | string {
     const left = plot.cursor.left ?? -1;
     if (left < 0) {
@@ -395,12 +447,12 @@ export class TailChart extends ChartElement {
         const panel = this.plots[index];
         return sum + this.#limits(metric).length - (panel ? this.#namedLimits(panel, metric).length : 0);
       }, 0);
-      return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>Hatched: beyond a limit. A dot is p99, with its band.${this.#panels.includes('itl') && (this.report?.certainty?.runs ?? 1) > 1 ? ' The curve of ITL is of the first run.' : ''}</span>`;
+      return html`${unnamed > 0 ? html`<span>${unnamed} more limits have a line and no label: All numbers lists them.</span>` : nothing}<span>${this.#words}${this.#panels.includes('itl') && (this.report?.certainty?.runs ?? 1) > 1 ? ' The curve of ITL is of the first run.' : ''}</span>`;
     }
     const fraction = fractionOf(plot.posToVal(left, 'x'));
     return html`<b>${formatPercent(fraction)} have</b> ${this.#panels.map((metric) => {
       const other = this.#valueAt(metric, fraction, 'other');
-      return html`<span class="key"><i class="swatch ${metric}"></i>${metric.toUpperCase()} ${formatTime(this.#valueAt(metric, fraction))} or less${other === null ? nothing : html` (A: ${formatTime(other)})`}</span>`;
+      return html`<span class="key"><i class="swatch ${metric}"></i>${metric.toUpperCase()} ${this.#timeAt(metric, fraction)} or less${other === null ? nothing : html` (A: ${formatTime(other)})`}</span>`;
     })}`;
   }
 }
@@ -409,6 +461,7 @@ export class TailChart extends ChartElement {
 export class LatencyChart extends LitElement {
   static override properties = {
     report: { attribute: false },
+    bands: { attribute: false },
     columns: { attribute: false },
     theme: { attribute: false },
     fileStem: { attribute: false },
@@ -416,6 +469,7 @@ export class LatencyChart extends LitElement {
     isWhole: { state: true },
   };
   declare report: Report | null;
+  declare bands: TailBands | null;
   declare columns: TailChart['columns'];
   declare theme: string;
   declare fileStem: string;
@@ -424,6 +478,7 @@ export class LatencyChart extends LitElement {
 
   constructor() {
     super();
+    this.bands = null;
     this.isWhole = false;
   }
 
@@ -432,12 +487,12 @@ export class LatencyChart extends LitElement {
   }
 
   protected override render(): TemplateResult {
-    const { report, columns, theme, fileStem, waitingFor } = this;
+    const { report, bands, columns, theme, fileStem, waitingFor } = this;
     const pick = (whole: boolean, text: string, title: string) =>
       html`<button class="quiet" type="button" title=${title} aria-pressed=${whole === this.isWhole} @click=${() => (this.isWhole = whole)}>${text}</button>`;
     const switcher = html`${pick(false, 'Tail', 'The slower half, on a scale of nines')}${pick(true, 'All', 'All requests, on one axis')}`;
     if (!this.isWhole)
-      return html`<sc-tail-chart .report=${report} .columns=${columns} .theme=${theme} .fileStem=${fileStem} .waitingFor=${waitingFor} .switcher=${switcher}></sc-tail-chart>`;
+      return html`<sc-tail-chart .report=${report} .bands=${bands} .columns=${columns} .theme=${theme} .fileStem=${fileStem} .waitingFor=${waitingFor} .switcher=${switcher}></sc-tail-chart>`;
     needPart('sc-cdf-chart', () => import('./cdf-chart'));
     return html`<sc-cdf-chart .report=${report} .columns=${columns} .theme=${theme} .fileStem=${fileStem} .waitingFor=${waitingFor} .switcher=${switcher}></sc-cdf-chart>`;
   }

@@ -1,5 +1,14 @@
 // What the page and its planning workers say to each other.
-import type { Diagnosis, Issue, MeasuredValue, PlanAnswer, PlanOptions, PlanQuestion, SearchAnswer } from 'servecast';
+import type {
+  Diagnosis,
+  Issue,
+  MeasuredValue,
+  PlanAnswer,
+  PlanOptions,
+  PlanQuestion,
+  Report,
+  SearchAnswer,
+} from 'servecast';
 
 export interface PlanTask {
   readonly question: PlanQuestion;
@@ -33,6 +42,8 @@ export type ToPlanner =
   | { readonly kind: 'trace'; readonly file: Blob; readonly name: string }
   | { readonly kind: 'ask'; readonly id: number; readonly task: PlanTask }
   | { readonly kind: 'diagnose'; readonly id: number; readonly task: DiagnoseTask }
+  /** The certain run of a scenario again, with its bands where the model's error is known. */
+  | { readonly kind: 'band'; readonly id: number; readonly scenario: string; readonly with_trace: boolean }
   /** A task of a search, as JSON. */
   | { readonly kind: 'design'; readonly id: number; readonly task: string; readonly with_trace: boolean }
   /** Begins one, in place of the one before; answered by its first round. */
@@ -48,6 +59,7 @@ export type FromPlanner =
   | { readonly kind: 'progress'; readonly id: number; readonly progress: number; readonly answer: PlanAnswer | null }
   | { readonly kind: 'answer'; readonly id: number; readonly answer: PlanAnswer; readonly sentence: string }
   | { readonly kind: 'diagnosis'; readonly id: number; readonly diagnosis: Diagnosis }
+  | { readonly kind: 'banded'; readonly id: number; readonly report: Report }
   | { readonly kind: 'failed'; readonly id: number; readonly issues: readonly Issue[] }
   | { readonly kind: 'cancelled'; readonly id: number }
   | { readonly kind: 'point'; readonly id: number; readonly point: string }

@@ -9,6 +9,7 @@ import type {
   Plan,
   PlanAnswer,
   PricedText,
+  Report,
   Search,
   SearchAnswer,
   ServecastModule,
@@ -192,6 +193,21 @@ async function diagnose(id: number, { scenario, measured, said }: DiagnoseTask):
   }
 }
 
+async function band(id: number, scenario: string, withTrace: boolean): Promise<void> {
+  const module = await ready(withTrace);
+  for (const make of [() => new module.Band(scenario), () => new module.Experiment(scenario, false)]) {
+    const run = await made(module, make);
+    try {
+      if (!(await worked(id, run, withTrace, () => undefined))) return;
+      const report = JSON.parse(run.summary()) as Report | null;
+      if (report) return scope.postMessage({ kind: 'banded', id, report });
+    } finally {
+      run.delete();
+    }
+  }
+  scope.postMessage({ kind: 'failed', id, issues: [] });
+}
+
 async function design(id: number, task: string, withTrace: boolean): Promise<void> {
   const module = await ready(withTrace);
   const plan: Design = await made(module, () => new module.Design(task));
@@ -265,6 +281,7 @@ scope.onmessage = ({ data }) => {
     case 'search':
     case 'ask':
     case 'diagnose':
+    case 'band':
     case 'design': {
       const { id } = data;
       const done =
@@ -274,7 +291,9 @@ scope.onmessage = ({ data }) => {
             ? design(id, data.task, data.with_trace)
             : data.kind === 'diagnose'
               ? diagnose(id, data.task)
-              : begin(id, data);
+              : data.kind === 'band'
+                ? band(id, data.scenario, data.with_trace)
+                : begin(id, data);
       done
         .catch((error: unknown) => {
           if (error instanceof WebAssembly.RuntimeError)

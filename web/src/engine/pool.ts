@@ -1,7 +1,7 @@
 // Workers that answer questions of capacity beside the one that the page is answered by: as many as there are cores but
 // one, all with one compiled module. A job is done by one of them; which one makes no difference to what comes of it.
 import wholeUrl from 'servecast.wasm?url';
-import type { Diagnosis, Issue, PlanAnswer } from 'servecast';
+import type { Diagnosis, Issue, PlanAnswer, Report } from 'servecast';
 import type { TraceFile } from './client';
 import { compileModule, inWords } from './compile';
 import type { DiagnoseTask, Found, FromPlanner, PlanTask, SearchTask, ToPlanner } from './plan-protocol';
@@ -25,7 +25,7 @@ export interface SearchListener {
   failed(issues: readonly Issue[]): void;
 }
 
-type Work = Extract<ToPlanner, { kind: 'ask' | 'design' | 'diagnose' }>;
+type Work = Extract<ToPlanner, { kind: 'ask' | 'design' | 'diagnose' | 'band' }>;
 type Heard = Exclude<FromPlanner, { kind: 'broken' | 'cancelled' }>;
 
 interface Job {
@@ -71,6 +71,15 @@ export class Planners {
     });
   }
 
+  /** When nothing else waits. Hears null where there is no report. Returns what gives it up, as of `ask`. */
+  band(scenario: string, trace: TraceFile | null, hear: (report: Report | null) => void): () => void {
+    const work = { kind: 'band', id: ++this.#ids, scenario, with_trace: trace !== null } as const;
+    return this.#do(work, trace, (message) => {
+      if (message.kind === 'banded') hear(message.report);
+      else if (message.kind === 'failed') hear(null);
+    });
+  }
+
   /** One worker more hands out the tasks of a search, which all the others do. */
   search(asked: SearchTask, withTrace: boolean, trace: TraceFile | null, listener: SearchListener): Searching {
     return new Searching({
@@ -84,7 +93,10 @@ export class Planners {
   #do(work: Work, trace: TraceFile | null, hear: (message: Heard) => void): () => void {
     const job: Job = { work, trace, hear };
     if (work.kind === 'ask' && work.task.question === 'cost') this.#waiting.unshift(job);
-    else this.#waiting.push(job);
+    else {
+      const band = work.kind === 'band' ? -1 : this.#waiting.findIndex((each) => each.work.kind === 'band');
+      this.#waiting.splice(band < 0 ? this.#waiting.length : band, 0, job);
+    }
     this.#next();
     return () => this.#cancel(job);
   }

@@ -17,6 +17,7 @@ import type {
 } from 'servecast';
 import type { TraceFile } from '../engine/client';
 import type { Columns, Outcome, Refusal } from '../engine/protocol';
+import type { TailBands } from '../lib/tail-bands';
 import type { Document } from './document';
 
 export type ThemeChoice = 'auto' | 'light' | 'dark';
@@ -59,6 +60,11 @@ export interface Shown {
 /** With bands as soon as they are known. */
 export function reportOf({ banded, outcome }: Shown): Report {
   return banded ?? outcome.report;
+}
+
+/** Of what is shown; null: they are not known. */
+export function tailBandsOf({ shown, tail_bands: known }: AppState): TailBands | null {
+  return known && known.of === shown?.outcome ? known.bands : null;
 }
 
 /** What is shown is no answer to what is asked: it is marked, once that lasts. */
@@ -250,6 +256,8 @@ export interface AppState {
   readonly requests: { readonly of: Outcome; readonly columns: Columns } | null;
   /** Why that outcome is as it is; null: nobody looks. */
   readonly explanation: { readonly of: Outcome; readonly explanation: Explanation } | null;
+  /** How sure that outcome's percentiles are; null: not known yet, or not to be had. */
+  readonly tail_bands: { readonly of: Outcome; readonly bands: TailBands } | null;
   /** null: nothing is missed. */
   readonly ways_out: WaysOut | null;
   readonly plans: Readonly<Partial<Record<PlanQuestion, Plan>>>;
@@ -304,6 +312,7 @@ export const initialState: AppState = {
   shown: null,
   requests: null,
   explanation: null,
+  tail_bands: null,
   ways_out: null,
   plans: {},
   search: null,

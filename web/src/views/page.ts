@@ -6,7 +6,7 @@ import { needPart } from '../lib/part';
 import { cameTogether, inTurn, inTurnIf } from '../lib/turns';
 import type { App } from '../state/app';
 import { equalJson, titleOf } from '../state/document';
-import { isAwaited, reportOf, type ThemeChoice } from '../state/store';
+import { isAwaited, reportOf, tailBandsOf, type ThemeChoice } from '../state/store';
 import { wantsWayOut } from '../state/ways-out';
 import type { CalibrateElement } from './calibrate';
 import type { ViewContext } from './context';
@@ -231,7 +231,7 @@ export class PageElement extends LitElement {
       ${nothingToDraw ? html`<p class="card no-charts">No charts: nothing was simulated. The reason stands above.</p>${this.#shareButton(view, 'phone-share')}` : nothing}
       <div class="charts" ?hidden=${nothingToDraw}>
         <section id="latency" tabindex="-1" aria-label="Latency">
-          <sc-latency-chart .report=${report} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-latency-chart>
+          <sc-latency-chart .report=${report} .bands=${tailBandsOf(view.state)} .columns=${columns} .theme=${view.theme} .fileStem=${stem} .waitingFor=${waitingFor}></sc-latency-chart>
         </section>
         <section id="load" tabindex="-1" aria-label="Load over time">${renderLoad(view, about)}</section>
       </div>

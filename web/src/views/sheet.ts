@@ -5,7 +5,7 @@ import type { Preset, Report } from 'servecast';
 import '../charts/rate-chart';
 import type { RateChart } from '../charts/rate-chart';
 import '../charts/forecast';
-import type { TailChart } from '../charts/tail-chart';
+import { needBands, type TailChart } from '../charts/tail-chart';
 import { readPalette } from '../charts/palette';
 import { download } from '../lib/download';
 import { formatTime } from '../lib/format';
@@ -16,7 +16,7 @@ import type { Document, Json } from '../state/document';
 import { fieldAt, unitOf, withRateOfSessions, type FormSource } from '../state/fields';
 import { headroomOf, isMaxRate } from '../state/headroom';
 import { ratePointer, type Plans } from '../state/plans';
-import { reportOf, type AppState, type Shown } from '../state/store';
+import { reportOf, tailBandsOf, type AppState, type Shown } from '../state/store';
 import paper from '../styles/paper.css?inline';
 import styles from '../styles/sheet.css?inline';
 import { nameOfTarget } from './compare-figures';
@@ -79,7 +79,7 @@ export class SheetElement extends LitElement {
   readonly #now = new Date();
   #drawing: Promise<void> = Promise.resolve();
   #linked: Document | null = null;
-  /** What the charts are asked for, and what they show, of: report, columns, plan of the highest load. */
+  /** What the charts are asked for, and what they show, of: report, columns, plan of the highest load, bands of the tail. */
   #asked: readonly unknown[] = [];
   #drawn: readonly unknown[] = [];
   #unsubscribe: () => void = () => undefined;
@@ -197,7 +197,7 @@ export class SheetElement extends LitElement {
       ${part('note', () => html`<p class="note">${ofUser(note)}</p>`)}
       ${part('inputs', () => (source ? inputsPart(source, report, traceOf(state), originNow(state)) : nothing))}
       ${part('figures', () => (source ? figuresPart(report, source) : nothing))}
-      ${part('tail', () => chartsPart('Latency tail', this.tail, 'Latency over the share of requests, on a scale of nines. Hatched: beyond the limit. A dot is p99 with its band.'))}
+      ${part('tail', () => chartsPart('Latency tail', this.tail, `Latency over the share of requests, on a scale of nines. Hatched: beyond the limit. ${tailBandsOf(state) ? bandWords(report) : 'The dot is p99, with its band where it has one.'}`))}
       ${part('plan', () => (board ? planPart(board) : nothing))}
       ${part('rate', () => chartsPart('Targets as the load grows', this.rate, 'Above: each target as a share of its limit, over the load. Below: requests within all targets, per second. Shaded: the load that is held, with its interval.'))}
       ${part('compare', () => (state.compared ? comparePart(state.compared, (report.pools?.length ?? 1) > 1) : nothing))}
@@ -224,7 +224,8 @@ export class SheetElement extends LitElement {
   #inputs(shown: Shown): readonly unknown[] {
     const plan = this.app.store.state.plans['max-rate'];
     const isOf = plan && this.plans?.isOf('max-rate', plan) && plan.kind === 'answered';
-    return [reportOf(shown), shown.outcome.columns, isOf ? plan.answer : null];
+    const { state } = this.app.store;
+    return [reportOf(shown), shown.outcome.columns, isOf ? plan.answer : null, tailBandsOf(state)];
   }
 
   #isDrawn(shown: Shown): boolean {
@@ -241,12 +242,14 @@ export class SheetElement extends LitElement {
     this.#asked = inputs;
     this.#drawing = this.#drawing.then(async () => {
       if (this.#asked !== inputs) return;
+      const bands = tailBandsOf(this.app.store.state);
+      if (bands) await needBands().catch(() => undefined);
       const palette = readPalette(host);
       const report = reportOf(shown);
       const tail: Picture[] = [];
       for (const metric of metricsOf(report)) {
         const chart = document.createElement('sc-tail-chart') as TailChart;
-        Object.assign(chart, { report, columns: shown.outcome.columns, only: metric });
+        Object.assign(chart, { report, bands, columns: shown.outcome.columns, only: metric });
         const svg = await chart.picture(palette, half);
         if (svg !== '') tail.push(pictureOf(svg, ...tailWords(report, metric)));
       }
@@ -303,6 +306,12 @@ function headingNow(state: AppState, source: FormSource | null): Heading {
 
 const isSame = (a: readonly unknown[], b: readonly unknown[]): boolean =>
   a.length === b.length && a.every((each, index) => each === b[index]);
+
+/** Along the curves. */
+const bandWords = (report: Report): string =>
+  report.slo.some(({ band }) => band)
+    ? 'Bands: dark is the 95\u202f% interval of sampling; light, 90\u202f%, has the model’s error with it.'
+    : 'Band: the 95\u202f% interval of sampling.';
 
 /** The panels of the chart on the page. */
 function metricsOf(report: Report): readonly ('ttft' | 'tpot' | 'itl' | 'e2e')[] {
