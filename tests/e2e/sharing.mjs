@@ -1,7 +1,7 @@
 // Tasks of sharing: the dialog, what it hands out, and links with their author's result. Part of run.mjs.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { banded, field, fingerprint, nextResult, openTab, verdict } from './browser.mjs';
+import { banded, field, fingerprint, nextResult, openTab, verdict, waysOut } from './browser.mjs';
 import { audit, preset, site, task } from './harness.mjs';
 
 const clipboard = { permissions: ['clipboard-read', 'clipboard-write'] };
@@ -273,7 +273,7 @@ await task(
     assert.equal(await page.locator('.sheet-tools').isVisible(), false);
     await page.emulateMedia({ media: null });
     await page.getByLabel('How sure').uncheck();
-    assert.doesNotMatch(await sheet.innerText(), /Calibrated/);
+    assert.doesNotMatch(await sheet.innerText(), /Calibrated\. \d+ runs of/);
     const [file] = await Promise.all([
       page.waitForEvent('download'),
       page.getByRole('button', { name: 'Save HTML' }).click(),
@@ -375,6 +375,55 @@ await task('report: a comparison is in it whole, whatever its rows are called', 
   );
   assert.ok(cut.length > 1 && cut.every((px) => px <= 0), `tables of the report are cut by ${cut} px`);
 });
+
+await task(
+  'report: under a miss the ways out that were run, with their costs, and what was not run',
+  async (page) => {
+    await banded(page);
+    await waysOut(page);
+    await page.locator('.holds[data-kind=found]').waitFor();
+    const onPage = await page.locator('.ways tbody th').allInnerTexts();
+    await openReport(page);
+    const sheet = page.locator('.paper');
+    const part = sheet.locator('section', { has: page.getByRole('heading', { name: 'Ways out' }) });
+    assert.deepEqual(await part.locator('tbody th').allInnerTexts(), onPage, 'the rows of the page');
+    const text = await part.innerText();
+    assert.match(text, /2 replicas\s.*ms \([\d.]+ to [\d.]+\).*\$5\.00\/h \(\+\$2\.50\/h\)\s+Calibrated/);
+    assert.match(text, /req\/s on these GPUs turns away \d+\s%/);
+    assert.match(text, /Run, and do not get there: .*fp8 KV cache \([\d.]+\sms\).*Not run, as one change is enough: /);
+    const cut = await page.evaluate(() =>
+      [...document.querySelectorAll('.paper .wide')].map((each) => each.scrollWidth - each.clientWidth),
+    );
+    assert.ok(cut.length === 2 && cut.every((px) => px <= 0), `tables of the report are cut by ${cut} px`);
+    const pdf = await page.pdf({ format: 'A4', printBackground: true });
+    assert.equal(pdf.toString('latin1').match(/\/Type *\/Page\b/g).length, 1);
+    await audit(page);
+    await page.getByRole('checkbox', { name: 'Ways out' }).uncheck();
+    assert.equal(await part.count(), 0);
+  },
+  { fragment: `#p=${preset}&workload.arrivals.rate_per_s=60` },
+);
+
+await task(
+  'report: of met targets what would change them most, or that it was not run',
+  async (page) => {
+    await verdict(page);
+    await page.waitForFunction(() => document.querySelector('sc-page').app.store.state.shown?.banded);
+    await openReport(page);
+    const part = page.locator('.paper section', {
+      has: page.getByRole('heading', { name: 'What would change it most' }),
+    });
+    assert.equal(await part.innerText().then((text) => /Not run: the dozen changes/.test(text)), true);
+    await page.locator('#ask-ways').click();
+    await part.locator('tbody tr').nth(2).waitFor();
+    assert.match(
+      await part.innerText(),
+      /Each was run on the same requests, as were \d+ changes that give less or cost more\./,
+    );
+    assert.equal(await page.locator('#ask-ways').count(), 0);
+  },
+  { fragment: `?view=numbers#p=${preset}` },
+);
 
 await task('report: asks nothing by itself, and takes up what is asked there', async (page) => {
   await page.locator('.holds[data-kind=found]').waitFor();

@@ -3,14 +3,14 @@ import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Advice, Report } from 'servecast';
 import type { Outcome } from '../engine/protocol';
 import { formatNumber, formatTime } from '../lib/format';
-import { improving, type Ran } from '../lib/advice';
+import type { Ran } from '../lib/advice';
 import { tookLong } from '../lib/work';
 import { needsTrace } from '../state/document';
 import { findHeld, type Held } from '../state/gains';
 import { headroomOf } from '../state/headroom';
 import type { ViewContext } from './context';
 import { loadUnit } from './sure-words';
-import { folded, headOf, shownTargets, table, tried, wayRow, type Way } from './ways-rows';
+import { folded, gainsOf, headOf, shownTargets, table, tried, wayRow } from './ways-rows';
 
 export class BetterElement extends LitElement {
   static override properties = { view: { attribute: false }, held: { state: true } };
@@ -74,7 +74,7 @@ export class BetterElement extends LitElement {
   }
 
   #rows(advice: Advice, report: Report, stopped: boolean): TemplateResult {
-    const { helping, others } = improving(advice);
+    const { helping, ways, others } = gainsOf(advice, { change: (change) => this.view.app.useWayOut(change) });
     const columns = shownTargets(report);
     const heads = columns.map((index) => `${headOf(report, index)} (now ${formatTime(report.slo[index]?.value_ms)})`);
     const { held } = this;
@@ -86,7 +86,7 @@ export class BetterElement extends LitElement {
         : table(
             'What would change it most',
             heads,
-            helping.map((change, place) => wayRow(this.#way(change), advice.base, columns, 'Try', cell(place))),
+            ways.map((way, place) => wayRow(way, advice.base, columns, 'Try', cell(place))),
           )
     }
       <div class="ways-rest">
@@ -99,12 +99,6 @@ export class BetterElement extends LitElement {
   #holdsNow(): string {
     const known = headroomOf(this.view.state);
     return known?.kind === 'found' ? ` (now ${formatNumber(known.answer.value)} ${loadUnit(known.answer.unit)})` : '';
-  }
-
-  #way(change: Ran): Way {
-    const { gpus, cost_per_hour, slo, evidence = 'untested' } = change;
-    const use = () => this.view.app.useWayOut(change);
-    return { words: change.change, note: '', meets: true, gpus, cost_per_hour, slo, evidence, use };
   }
 }
 

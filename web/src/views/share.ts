@@ -231,7 +231,7 @@ export class ShareElement extends LitElement {
   }
 
   #report(): TemplateResult {
-    return html`<p>The answer as a sheet of paper, to print or to save as one file: verdict, inputs, figures with their intervals, latency tail, plan answers so far, evidence, and the link that runs it again.</p>
+    return html`<p>The answer as a sheet of paper, to print or to save as one file: verdict, inputs, figures with their intervals, latency tail, ways out and plan answers so far, evidence, and the link that runs it again.</p>
       ${this.#shown || ['refused', 'broken'].includes(this.app.store.state.run.kind) ? html`<div class="button-row"><button type="button" class="primary" id="open-report" @click=${() => void this.#openReport()}>Open the report</button></div>` : html`<p>There is no report before a run is done.</p>`}`;
   }
 

@@ -50,8 +50,9 @@ export interface Picture {
 /** Whatever the direction of its letters, what follows keeps its own. */
 export const ofUser = (text: string): TemplateResult => html`<bdi>${text}</bdi>`;
 
-const section = (title: string, body: unknown): TemplateResult => html`<section><h2>${title}</h2>${body}</section>`;
-const scrolled = (label: string, table: TemplateResult): TemplateResult =>
+export const section = (title: string, body: unknown): TemplateResult =>
+  html`<section><h2>${title}</h2>${body}</section>`;
+export const scrolled = (label: string, table: TemplateResult): TemplateResult =>
   html`<div class="wide" tabindex="0" role="region" aria-label=${label}>${table}</div>`;
 
 export function verdictPart(report: Report, held: Headroom | null): TemplateResult {

@@ -39,11 +39,13 @@ import {
 } from './sheet-parts';
 import { departuresOf, gpusOf, headingOf, originOf, targetsIn, type Heading } from './sheet-inputs';
 import { boardOf, type Board } from './sheet-plan';
+import { isTrying, triedFor, waysPart, waysTitle } from './sheet-ways';
 
 const parts = [
   ['inputs', 'What was asked'],
   ['figures', 'Targets and figures'],
   ['tail', 'Latency tail'],
+  ['ways', 'Ways out'],
   ['plan', 'Plan answers'],
   ['rate', 'Targets as the load grows'],
   ['compare', 'The same load elsewhere'],
@@ -133,7 +135,12 @@ export class SheetElement extends LitElement {
     const shown = certainOf(this.app.store.state);
     const board = this.#board;
     const isReady = this.link !== '' && (shown ? board !== null : isRefused(this.app.store.state));
-    const running = board && !this.left.has('plan') ? board.running : [];
+    const found = triedFor(this.app.store.state);
+    const ways = found && !this.left.has('ways') ? found : null;
+    const running = [
+      ...(ways && isTrying(ways) ? [waysTitle(ways)] : []),
+      ...(board && !this.left.has('plan') ? board.running : []),
+    ];
     return html`<aside class="sheet-tools" aria-label="What the report has">
         <h2>Report</h2>
         <p>What the page shows now, black on white, for A4 or Letter. What is ticked is in it.</p>
@@ -141,9 +148,10 @@ export class SheetElement extends LitElement {
           .filter(([part]) => this.#has(part) && (shown || part === 'inputs' || part === 'note'))
           .map(
             ([part, name]) =>
-              html`<label><input type="checkbox" .checked=${!this.left.has(part)} @change=${() => this.#toggle(part)} /> ${name}</label>`,
+              html`<label><input type="checkbox" .checked=${!this.left.has(part)} @change=${() => this.#toggle(part)} /> ${part === 'ways' && found ? waysTitle(found) : name}</label>`,
           )}</div>
         ${board && board.quick.length > 0 && !this.left.has('plan') ? html`<button type="button" id="ask-quick" @click=${() => this.#ask(board)}>Ask the plan’s quick questions</button>` : nothing}
+        ${ways && (ways.kind === 'offered' || ways.kind === 'cancelled') ? html`<button type="button" id="ask-ways" @click=${() => this.app.reasons.look()}>Try a dozen changes</button>` : nothing}
         <div class="button-row">
           <button type="button" class="primary" id="print-report" ?disabled=${!isReady} @click=${() => print()}>Print or PDF</button>
           <button type="button" id="save-report" ?disabled=${!isReady} @click=${() => this.#save()}>Save HTML</button>
@@ -155,7 +163,9 @@ export class SheetElement extends LitElement {
   }
 
   #has(part: Part): boolean {
-    const { document, compared } = this.app.store.state;
+    const { state } = this.app.store;
+    const { document, compared } = state;
+    if (part === 'ways') return triedFor(state) !== null;
     if (part === 'note') return text(document['description']) !== '';
     if (part === 'compare') return (compared?.variants.filter(({ report }) => report !== null).length ?? 0) > 1;
     return part !== 'rate' || this.rate.length > 0;
@@ -197,7 +207,8 @@ export class SheetElement extends LitElement {
       ${part('note', () => html`<p class="note">${ofUser(note)}</p>`)}
       ${part('inputs', () => (source ? inputsPart(source, report, traceOf(state), originNow(state)) : nothing))}
       ${part('figures', () => (source ? figuresPart(report, source) : nothing))}
-      ${part('tail', () => chartsPart('Latency tail', this.tail, `Latency over the share of requests, on a scale of nines. Hatched: beyond the limit. ${tailBandsOf(state) ? bandWords(report) : 'The dot is p99, with its band where it has one.'}`))}
+      ${part('tail', () => chartsPart('Latency tail', this.tail, tailBandsOf(state) ? `Hatched: beyond the limit. ${bandWords(report)}` : 'Latency over the share of requests, on a scale of nines. Hatched: beyond the limit. A dot is p99 with its band.'))}
+      ${part('ways', () => waysPart(state, report))}
       ${part('plan', () => (board ? planPart(board) : nothing))}
       ${part('rate', () => chartsPart('Targets as the load grows', this.rate, 'Above: each target as a share of its limit, over the load. Below: requests within all targets, per second. Shaded: the load that is held, with its interval.'))}
       ${part('compare', () => (state.compared ? comparePart(state.compared, (report.pools?.length ?? 1) > 1) : nothing))}
@@ -310,8 +321,8 @@ const isSame = (a: readonly unknown[], b: readonly unknown[]): boolean =>
 /** Along the curves. */
 const bandWords = (report: Report): string =>
   report.slo.some(({ band }) => band)
-    ? 'Bands: dark is the 95\u202f% interval of sampling; light, 90\u202f%, has the model’s error with it.'
-    : 'Band: the 95\u202f% interval of sampling.';
+    ? 'Bands: dark is sampling, 95\u202f%; light adds the model’s error, 90\u202f%.'
+    : 'Band: sampling, 95\u202f%.';
 
 /** The panels of the chart on the page. */
 function metricsOf(report: Report): readonly ('ttft' | 'tpot' | 'itl' | 'e2e')[] {

@@ -1,8 +1,10 @@
-// What tables of changes that were run share: their targets' columns, a row's figures, and what is folded below.
+// What tables of changes that were run share, on the page and in the report: which changes have a row, their targets' columns,
+// a row's figures, and what is folded below.
 import { html, nothing, svg, type TemplateResult } from 'lit';
 import type { Advice, AdvisedTarget, EvidenceClass, Report } from 'servecast';
 import {
   countOf,
+  formatGiven,
   formatGivenTime,
   formatInterval,
   formatNumber,
@@ -11,9 +13,12 @@ import {
   sentence,
 } from '../lib/format';
 import { addStyles } from '../lib/part';
-import { costChange, type Ran } from '../lib/advice';
+import { costChange, improving, sorted, type Ran } from '../lib/advice';
+import type { Document } from '../state/document';
+import type { Headroom } from '../state/headroom';
+import { rateOf } from '../state/rate';
+import type { FoundDesign, WaysOut } from '../state/store';
 import styles from '../styles/ways-out.css?inline';
-import type { WaysOut } from '../state/store';
 import type { Reasons } from '../state/ways-out';
 import { evidenceWords } from './tiles';
 
@@ -29,7 +34,80 @@ export interface Way {
   /** As the report's; null: they did not come with what found it. */
   readonly slo: readonly Figures[] | null;
   readonly evidence: EvidenceClass | null;
+  /** That all targets are met; null: not known. */
+  readonly probability: number | null;
   use(): void;
+}
+
+/** What takes a way over. */
+export interface Taking {
+  change(change: Ran): void;
+  design(document: Document): void;
+  rate(rate: number): void;
+}
+
+/** A GPU without a price stands behind all that have one. */
+const unpriced = 1e6;
+
+const changed = (change: Ran, note: string, take: Taking): Way => ({
+  ...change,
+  words: change.change,
+  note,
+  evidence: change.evidence ?? 'untested',
+  probability: change.probability ?? null,
+  use: () => take.change(change),
+});
+
+/** Of missed targets: what meets them, cheapest first, then a lower load; and what does not. */
+export function waysOf(
+  { designs }: Pick<WaysOut, 'designs'>,
+  advice: Advice,
+  report: Report,
+  held: Headroom | null,
+  take: Taking,
+): { readonly ways: readonly Way[]; readonly near: readonly Way[]; readonly others: readonly Ran[] } {
+  const { enough, nearer } = sorted(advice);
+  const cost = ({ cost_per_hour: price, gpus }: Way) => price ?? gpus * unpriced;
+  const meets = [
+    ...enough.map((change) => changed(change, '', take)),
+    ...designs.map((design) => designed(design, take)),
+  ].sort((a, b) => cost(a) - cost(b));
+  const ways = [...meets, ...lighter(advice, report, held, take)];
+  return {
+    ways,
+    near: ways.length > 0 ? [] : nearer.map((change) => changed(change, 'not enough', take)),
+    others: advice.changes.filter((change): change is Ran => change.effect !== undefined && !change.meets),
+  };
+}
+
+/** Of met targets: what gives them more room, by cost; and what gives less. */
+export function gainsOf(
+  advice: Advice,
+  take: Pick<Taking, 'change'>,
+): { readonly helping: readonly Ran[]; readonly ways: readonly Way[]; readonly others: readonly Ran[] } {
+  const { helping, others } = improving(advice);
+  const all: Taking = { design: () => undefined, rate: () => undefined, ...take };
+  return { helping, ways: helping.map((change) => changed(change, '', all)), others };
+}
+
+function designed({ document, words, gpus, cost_per_hour, slo, sure }: FoundDesign, take: Taking): Way {
+  const note = sure ? 'the fewest, 90\u202f% sure' : 'the fewest, by sampling alone';
+  const use = () => take.design(document);
+  return { words, note, meets: true, gpus, cost_per_hour, slo, evidence: null, probability: null, use };
+}
+
+/** What these GPUs hold of the load, as the verdict says; none where no one number is the load. */
+function lighter({ base }: Advice, report: Report, held: Headroom | null, take: Taking): readonly Way[] {
+  const own = rateOf(report);
+  if (held?.kind !== 'found' || own === null || !base) return [];
+  const { answer, sure } = held;
+  const rate = Number(Math.min(answer.low, sure?.at_90 ?? answer.low).toPrecision(3));
+  if (!(rate < own)) return [];
+  const { gpus, cost_per_hour } = base;
+  const note = `turns away ${formatGiven(Number((100 * (1 - rate / own)).toPrecision(2)))}\u202f%`;
+  const use = () => take.rate(rate);
+  const words = `${formatNumber(rate)} req/s on these GPUs`;
+  return [{ words, note, meets: true, gpus, cost_per_hour, slo: null, evidence: null, probability: null, use }];
 }
 
 /** The two that are nearest to their limits, or furthest beyond. */
@@ -49,7 +127,7 @@ export function headOf(report: Report, index: number): string {
   return `${target.metric.toUpperCase()} p${target.percentile}${whose}, at most ${formatGivenTime(target.limit_ms)}`;
 }
 
-function figures(of: Figures | undefined): TemplateResult {
+export function figures(of: Figures | undefined): TemplateResult {
   const { value_ms: value, share, low = null, high = null } = of ?? {};
   const between = (text: string) => (low === null || high === null ? nothing : html` <small>(${text})</small>`);
   if (share !== null && share !== undefined)
@@ -92,14 +170,8 @@ export function table(label: string, columns: readonly string[], rows: unknown):
   </div>`;
 }
 
-/** Each with its figure, for who asks. `title`: of so many. */
-export function folded(
-  title: string,
-  changes: readonly Ran[],
-  report: Report,
-  overloaded: boolean,
-): TemplateResult | typeof nothing {
-  if (changes.length === 0) return nothing;
+/** "FP8 KV cache (13.8 ms), 2 replicas (overloaded)": each with its figure. `overloaded`: so is what they change. */
+export function listed(changes: readonly Ran[], report: Report, overloaded: boolean): string {
   const [first] = shownTargets(report);
   const figure = (change: Ran) => {
     if (overloaded) return `serves ${formatNumber(change.served_per_s)} req/s`;
@@ -107,8 +179,19 @@ export function folded(
     const { value_ms: value, share } = (first === undefined ? undefined : change.slo[first]) ?? {};
     return typeof share === 'number' ? formatPercent(share) : formatTime(value);
   };
+  return changes.map((change) => `${change.change} (${figure(change)})`).join(', ');
+}
+
+/** For who asks. `title`: of so many. */
+export function folded(
+  title: string,
+  changes: readonly Ran[],
+  report: Report,
+  overloaded: boolean,
+): TemplateResult | typeof nothing {
+  if (changes.length === 0) return nothing;
   return html`<details class="ways-others"><summary>${countOf(changes.length, 'change')} ${title}</summary>
-    <p>${changes.map((change) => `${change.change} (${figure(change)})`).join(', ')}</p></details>`;
+    <p>${listed(changes, report, overloaded)}</p></details>`;
 }
 
 export function icon(good: boolean): TemplateResult {
