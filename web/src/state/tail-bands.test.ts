@@ -119,6 +119,30 @@ describe('bands of what is shown', () => {
     store.update({ shown: { ...shown, outcome: { ...shown.outcome } } });
     expect(tailBandsOf(store.state)).toBeNull();
   });
+  it('ask for less where the engine made other runs, down to the percentiles of the targets', () => {
+    const { store, asked } = page(own);
+    vi.advanceTimersByTime(600);
+    const other = reportWith([], { ttft_ms: { n: 90 } });
+    const most = () => {
+      const { slo } = JSON.parse(asked.at(-1)?.scenario ?? '') as { slo: { metric: string; percentile?: number }[] };
+      const of = (metric: string) => slo.flatMap((each) => (each.metric === metric ? (each.percentile ?? []) : []));
+      return [Math.max(...of('ttft')), Math.max(0, ...of('tpot'))];
+    };
+    const seen = [most()];
+    for (let turn = 0; turn < 3; turn += 1) {
+      asked.at(-1)?.hear(other);
+      seen.push(most());
+    }
+    expect(seen).toEqual([
+      [99.9, 99.9],
+      [99.5, 99.5],
+      [98, 99],
+      [98, 0],
+    ]);
+    asked.at(-1)?.hear(other);
+    expect(asked).toHaveLength(4);
+    expect(store.state.tail_bands).toBeNull();
+  });
   it.each([
     ['one run', { certainty: { method: 'one_run', runs: 1, requests_per_run: 100 } }],
     ['no target', { slo: [] }],

@@ -1,6 +1,7 @@
 // Bands along the curves of latencies. The engine says how sure a percentile is that has a target, so the scenario is run
 // again, in an idle planner, with a target that never decides at each of a few percentiles. Such a target changes nothing
-// that is simulated, which is checked: both reports must have the same figures.
+// that is simulated, but a percentile that is not known well makes the engine run longer. So both reports must have the same
+// figures; else less is asked.
 import type { Report } from 'servecast';
 import type { Outcome } from '../engine/protocol';
 import type { BandedMetric, TailBands, TailPoint } from '../lib/tail-bands';
@@ -15,13 +16,20 @@ const neverDecides = 3.6e6;
 /** An answer that has stood for so long, ms, is being read: until then the machine belongs to whoever works. */
 const readMs = 600;
 
+/** What is asked, one after the other until the runs are the same: up to this percentile, or to that of the metric's own
+    targets. */
+const upTo = [99.9, 99.5, 99, 'targets'] as const;
+type UpTo = (typeof upTo)[number];
+
 /** The scenario of a report with such targets after its own. */
-export function probed({ scenario, slo }: Pick<Report, 'scenario' | 'slo'>): string {
-  const isNew = (metric: BandedMetric, percentile: number) =>
-    !slo.some((own) => own.metric === metric && own.percentile === percentile && own.class === undefined);
+export function probed({ scenario, slo }: Pick<Report, 'scenario' | 'slo'>, most: UpTo = 99.9): string {
+  const ownOf = (metric: BandedMetric) =>
+    slo.filter((own) => own.metric === metric && own.class === undefined).map((own) => own.percentile);
+  const isAsked = (metric: BandedMetric, percentile: number) =>
+    !ownOf(metric).includes(percentile) && percentile <= (most === 'targets' ? Math.max(0, ...ownOf(metric)) : most);
   const probes = metrics.flatMap((metric) =>
     percentiles
-      .filter((percentile) => isNew(metric, percentile))
+      .filter((percentile) => isAsked(metric, percentile))
       .map((percentile) => ({ metric, percentile, limit_ms: neverDecides })),
   );
   const { slo: own = [] } = scenario as { slo?: readonly object[] };
@@ -66,11 +74,14 @@ export function keepTailBands(store: Store, plans: Pick<Plans, 'planners' | 'tra
   let of: Outcome | null = null;
   let timer: ReturnType<typeof setTimeout> | undefined;
   let stop: () => void = () => undefined;
-  const ask = (outcome: Outcome) => {
+  const ask = (outcome: Outcome, [most, ...less]: readonly UpTo[]) => {
+    if (most === undefined) return;
     const trace = needsTrace(store.state.document) ? plans.trace : null;
-    stop = plans.planners.band(probed(outcome.report), trace, (report) => {
-      const bands = report && bandsOf(report, outcome.report);
-      if (bands && of === outcome) store.update({ tail_bands: { of: outcome, bands } });
+    stop = plans.planners.band(probed(outcome.report, most), trace, (report) => {
+      if (!report || of !== outcome) return;
+      const bands = bandsOf(report, outcome.report);
+      if (bands) store.update({ tail_bands: { of: outcome, bands } });
+      else ask(outcome, less);
     });
   };
   const look = () => {
@@ -79,7 +90,7 @@ export function keepTailBands(store: Store, plans: Pick<Plans, 'planners' | 'tra
     of = now;
     clearTimeout(timer);
     stop();
-    if (now && store.state.tail_bands?.of !== now) timer = setTimeout(() => ask(now), readMs);
+    if (now && store.state.tail_bands?.of !== now) timer = setTimeout(() => ask(now, upTo), readMs);
   };
   store.subscribe(look);
   look();
