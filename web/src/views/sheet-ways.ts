@@ -74,7 +74,7 @@ function table(ways: readonly Way[], base: Advice['base'], report: Report): Temp
     return target ? [{ index, name: nameOfTarget(target) }] : [];
   });
   const cells = (way: Way) =>
-    html`${columns.map(({ index, name }) => html`<td data-head=${name}>${way.slo ? figures(way.slo[index]) : '–'}</td>`)}`;
+    html`${columns.map(({ index, name }) => html`<td data-head=${name}><span>${way.slo ? figures(way.slo[index]) : '–'}</span></td>`)}`;
   const rows = html`<table>
     <thead><tr><th scope="col">Change</th>${columns.map(({ name }) => html`<th scope="col">${name}</th>`)}<th scope="col">all met</th><th scope="col">cost</th><th scope="col">evidence</th></tr></thead>
     <tbody>${ways.map(
