@@ -107,6 +107,28 @@ await task('load: what the first verdict needs is within the budget, and nothing
   return `${asked.length} files, cumulative layout shift ${moved.toFixed(3)}`;
 });
 
+let letEngineIn;
+const engineHeld = new Promise((resolve) => (letEngineIn = resolve));
+await task(
+  'load: until the engine is there, the page says what it does and how much it loads',
+  async (page) => {
+    const intro = page.locator('sc-page .verdict .intro');
+    await intro.waitFor();
+    assert.match(await intro.innerText(), /^Servecast forecasts how[\s\S]*Loading the engine, about \d+ KB\.$/);
+    const before = await page.evaluate(() => window.seen.layout_shift);
+    letEngineIn();
+    await verdict(page);
+    assert.equal(await intro.count(), 0);
+    const moved = await page.evaluate(() => window.seen.layout_shift);
+    assert.ok(moved <= mostShift, `cumulative layout shift ${moved.toFixed(3)}`);
+    return `cumulative layout shift ${before.toFixed(3)} before, ${moved.toFixed(3)} after`;
+  },
+  {
+    viewport: { width: 390, height: 844 },
+    before: (page) => page.route(/\.wasm$/, (route) => engineHeld.then(() => route.continue())),
+  },
+);
+
 for (const [name, viewport, more] of [
   ['on a phone', { width: 390, height: 844 }, ''],
   ['on a phone, and ways out come', { width: 390, height: 844 }, '&workload.arrivals.rate_per_s=55'],

@@ -63,6 +63,9 @@ function pinned(view: ViewContext): TemplateResult | typeof nothing {
   return html`<sc-pin .view=${view} .text=${pin.text}></sc-pin>`;
 }
 
+/** What stood there before this was loaded stays until the engine is there; an embed and tests have none. */
+const intro = globalThis.document?.querySelector('#page .verdict-body.waiting > .intro') ?? null;
+
 function verdictBody(view: ViewContext): TemplateResult {
   const { state } = view;
   if (state.failure !== null)
@@ -97,7 +100,9 @@ function verdictBody(view: ViewContext): TemplateResult {
     default:
       return state.shown
         ? reported(view, reportOf(state.shown))
-        : html`<div class="verdict-body waiting"><p class="sentence quiet-text" role="status">${waiting(view)}</p></div>`;
+        : !state.catalog && intro
+          ? html`<div class="verdict-body waiting">${intro}</div>`
+          : html`<div class="verdict-body waiting"><p class="sentence quiet-text" role="status">${waiting(view)}</p></div>`;
   }
 }
 
