@@ -10,6 +10,7 @@
 #include "experiment/verdict_text.h"
 #include "metrics/summarize.h"
 #include "metrics/targets.h"
+#include "metrics/unseen.h"
 #include "metrics/words.h"
 
 namespace servecast {
@@ -102,7 +103,10 @@ std::string Load(const Scenario& s, const Report& r) {
   if (s.workload.sessions.turns > 1 && a.profile == RateProfile::kFlat && a.spikes.empty()) {
     return Format(" at {} conversations/s", ShortNumber(a.rate_per_s));
   }
-  return " under this load" + capped;
+  const bool part = r.finished && !UnseenOf(s, r.simulated_s).load.empty();
+  return (part ? Format(" under the first {} of this load", MeasuredMs(r.simulated_s * 1e3))
+               : std::string(" under this load")) +
+         capped;
 }
 
 std::string Name(const SloSpec& slo) {

@@ -298,6 +298,19 @@ void CheckTogether(const Scenario& s, Issues& issues) {
                       Format("found {}, allowed 1 to num_local_experts {}, or 0 for a dense model",
                              s.model.num_experts_per_tok, s.model.num_local_experts)});
   }
+  if (s.model.quantization == Quantization::kMxfp4 && s.model.num_local_experts == 0) {
+    issues.push_back(
+        {"/model/quantization",
+         "found \"mxfp4\", which is of experts alone, allowed \"mxfp4_all\" for a model "
+         "without: or nothing would be quantized"});
+  }
+  const bool by_bytes = s.latency.backend == "roofline" || s.latency.backend == "trained_physics";
+  if (by_bytes && s.model.quantization != Quantization::kNone && s.latency.weight_bytes > 1) {
+    issues.push_back({"/latency/weight_bytes",
+                      Format("found {}, allowed 1 with model.quantization: {} knows weights by it "
+                             "alone",
+                             s.latency.weight_bytes, s.latency.backend)});
+  }
   const std::vector<double>& beta = s.latency.beta;
   if (s.latency.backend == "blackbox" && !beta.empty() &&
       *std::max_element(beta.begin(), beta.end()) <= 0) {

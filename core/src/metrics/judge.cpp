@@ -9,6 +9,7 @@
 #include "cost/nodes.h"
 #include "cost/own_models.h"
 #include "metrics/summarize.h"
+#include "metrics/unseen.h"
 #include "metrics/words.h"
 
 namespace servecast {
@@ -209,6 +210,18 @@ std::int64_t SamplesOf(const Report& r, const SloSpec& slo) {
 // logged ones (docs/model.md, section 4), weights and overhead beside them by more.
 constexpr double kNearlyFull = 0.9;
 
+// They are stated, and neither the queue nor a preemption by vLLM's rules asks for them.
+bool PrioritiesAreIdle(const Scenario& s) {
+  const std::vector<ClassSpec>& classes = s.workload.classes;
+  const bool stated = std::any_of(classes.begin(), classes.end(), [&](const ClassSpec& c) {
+    return c.priority != classes.front().priority;
+  });
+  const bool asked = s.scheduler.order == "priority_fcfs" ||
+                     s.scheduler.order == "reverse_priority" ||
+                     s.scheduler.preemption == "priority";
+  return (stated || s.scheduler.priority != "class") && s.scheduler.IsVllm() && !asked;
+}
+
 std::string Notes(const Scenario& scenario, const Report& r) {
   std::string notes;
   const auto add = [&notes](const std::string& sentence) {
@@ -236,8 +249,19 @@ std::string Notes(const Scenario& scenario, const Report& r) {
     add(Format("{} of {} lost with a replica.", ShortNumber(static_cast<double>(lost)),
                Count(r.arrived, "request")));
   }
-  if (r.finished && scenario.cluster.rolling_update.On() && !r.scaling.rolling_update_s) {
+  if (PrioritiesAreIdle(scenario)) {
+    add(
+        Format("Priorities of requests change nothing: scheduler.order is \"{}\"; with "
+               "\"priority_fcfs\" the more urgent are served first.",
+               scenario.scheduler.order));
+  }
+  const RollingUpdateSpec& update = scenario.cluster.rolling_update;
+  if (r.finished && update.On() && *update.at_s < r.simulated_s && !r.scaling.rolling_update_s) {
     add("The rolling update was not over when the run ended.");
+  }
+  if (const std::string unseen = UnseenWords(scenario, r.simulated_s);
+      r.finished && !unseen.empty()) {
+    add(unseen);
   }
   const std::int64_t never = r.workload_requests - r.arrived;
   if (r.finished && !scenario.measure.horizon_s && never > 0) {

@@ -174,7 +174,8 @@ const LatencyEntry kEntry = {
     .help = "BLIS's roofline: work over data-sheet peaks, by phase",
     .make = OfWholeEngine(Make),
     .label = OfWholeEngine(Label),
-    .has = kModelForms,
+    .has = {Feature::kQuantized, Feature::kLatentAttention, Feature::kSharedExperts,
+            Feature::kDenseLayers},
     .lacks = kPlainStepsLack,
 };
 

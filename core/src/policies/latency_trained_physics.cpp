@@ -123,7 +123,8 @@ const LatencyEntry kEntry = {
     .help = "BLIS's trained model, impossibly fast in prefill; with compat blis only",
     .make = OfWholeEngine(Make),
     .label = OfWholeEngine(Label),
-    .has = kModelForms,
+    .has = {Feature::kQuantized, Feature::kLatentAttention, Feature::kSharedExperts,
+            Feature::kDenseLayers},
     .lacks = kPlainStepsLack,
     .needs = {Feature::kBlisPrices},
 };
