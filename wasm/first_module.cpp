@@ -1,13 +1,15 @@
 // What a first visit's module has instead of clusters, scalers, queue caps, drafts, seats of
-// adapters, schedulers other than vLLM's and what a calibration says: no first verdict asks for
-// them, and nothing calls these, as MissingModule names the whole module first.
+// adapters, images, schedulers other than vLLM's and what a calibration says: no first verdict asks
+// for them, and nothing calls these, as MissingModule names the whole module first.
 #include <cstdlib>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "cost/calibrated.h"
+#include "cost/encoder_times.h"
 #include "io/epp_config.h"
+#include "io/json_put.h"
 #include "io/scaling_checks.h"
 #include "serving/blis/blis_replica.h"
 #include "serving/cluster/cluster.h"
@@ -20,6 +22,7 @@
 #include "serving/replica/scheduler.h"
 #include "serving/replica/vllm_scheduler.h"
 #include "serving/scaling/scaler.h"
+#include "workload/image_drawer.h"
 #include "workload/retries.h"
 
 namespace servecast {
@@ -84,6 +87,17 @@ bool AdapterSeats::Take(RequestId) { return false; }
 void AdapterSeats::SetAside(Place) {}
 bool AdapterSeats::Remove(RequestId) { return false; }
 void AdapterSeats::CountInGroup(std::int32_t, std::int64_t) {}
+
+std::shared_ptr<ImageDrawer> MakeImageDrawer(const Scenario&) { return nullptr; }
+void ImageDrawer::Extend(const Session&, ContentSegment&, RequestTable&) {}
+void ImageDrawer::Add(const Session&, std::int64_t, std::int64_t, std::size_t, RequestTable&) {}
+EncoderTimes::EncoderTimes(const Scenario&, const ModelCost&) {}
+
+void VisitScaling(const ScalingReport&, JsonPut&) {}
+void VisitFailures(const ScalingReport&, JsonPut&) {}
+void VisitRetries(const RetryReport&, JsonPut&) {}
+void VisitSpeculation(const SchedulerCounts&, JsonPut&) {}
+void VisitImages(const Report&, JsonPut&) {}
 
 std::shared_ptr<EncoderCache> MakeEncoderCache(const RequestTable&, std::int64_t, bool) {
   return nullptr;

@@ -1755,6 +1755,20 @@ export interface RunFigures {
     /** Mean tokens of a request's step with drafts, the model's own included. */
     readonly acceptance_length: number;
   };
+  /** Of prompts with images. */
+  readonly images?: {
+    /** Of an image, in the prompt. */
+    readonly tokens: number;
+    /** Images that the encoder computed, some again. */
+    readonly encoded: number;
+    /** Images of requests that were found encoded. */
+    readonly cache_hits: number;
+    /** Of the time of all steps, that of encoding. */
+    readonly encode_share: number;
+    /** Of mean TTFT, by which encoding images, a request's own or others', made the steps of its prompt longer; null
+        without completed requests. */
+    readonly ttft_ms: number | null;
+  };
   /** Look-ups of prompts, by first admissions; rates are null when nothing was looked up. */
   readonly prefix_cache: {
     readonly query_tokens: number;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <memory>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -14,6 +15,7 @@
 #include "workload/adapters.h"
 #include "workload/arrivals.h"
 #include "workload/content.h"
+#include "workload/image_drawer.h"
 #include "workload/replay.h"
 
 namespace servecast {
@@ -64,10 +66,9 @@ class Maker {
         seed_(scenario.seed),
         trace_(trace),
         replay_(replay),
-        image_tokens_(ImageTokens(scenario.model.vision, w_.images.width, w_.images.height)) {
+        images_(MakeImageDrawer(scenario)) {
     MakeKinds();
     for (const Kind& kind : kinds_) {
-      images_ |= kind.images > 0;
       content_ |= kind.images > 0 && w_.images.distinct > 0;
       shares_ |= kind.spec == nullptr || !kind.spec->rate_per_s;
       content_ |= kind.turns > 1 || kind.prefix.groups > 0;
@@ -93,32 +94,29 @@ class Maker {
   void AddUnderWay(const Kind& kind, double sessions_per_s);
   std::optional<Session> NextSession();
   std::int64_t SaidBefore(const Session& session) const;
+  std::int64_t ImageTokensOf(const Kind& kind) const {
+    return images_ ? kind.images * images_->tokens() : 0;
+  }
   const Kind& KindByShare(std::int64_t session);
   void SizeColumns(std::size_t n, RequestTable& table) const;
   void AddTurn(const Session& session, std::int64_t turn, std::size_t row, RequestTable& table);
   std::int32_t AdapterOf(const Session& session) const;
   void AddSegment(const Session& session, RequestTable& table);
   std::int32_t PrefixOf(std::int64_t group, std::int32_t adapter, RequestTable& table);
-  std::int64_t ImageOf(const Session& session, std::int64_t turn, std::int64_t image);
-  void AddImages(const Session& session, std::int64_t turn, std::int64_t before, std::size_t row,
-                 RequestTable& table);
+  static ImageDrawer::Session OwnImages(const Session& session);
 
   const WorkloadSpec& w_;
   const std::int64_t seed_;
   const Trace& trace_;
-  const Replay* replay_;  // nullptr: arrivals are not of the trace
-  const std::int64_t image_tokens_;
+  const Replay* replay_;                       // nullptr: arrivals are not of the trace
+  const std::shared_ptr<ImageDrawer> images_;  // nullptr: no request has any
   std::vector<Kind> kinds_;
   std::vector<double> until_;  // running sums of the shares
   std::size_t last_shared_ = 0;
   bool shares_ = false, content_ = false, adapters_ = false, traced_adapters_ = false;
-  bool images_ = false;
   std::int64_t groups_ = 0;
   // Segments of a group's prefix as an adapter computes it.
   std::map<std::pair<std::int64_t, std::int32_t>, std::int32_t> adapted_;
-  // Of an image, by its content, behind a segment; -1: behind nothing.
-  std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> pictured_;
-  std::int64_t new_image_ = 0;  // of those of which no two are the same
   std::vector<Source> sources_;
   std::int64_t started_ = 0;  // sessions without a source
   std::size_t row_ = 0;       // the next to fill
@@ -236,7 +234,7 @@ std::int64_t Maker::SaidBefore(const Session& session) const {
   for (std::int64_t turn = 0; turn < session.first_turn; ++turn) {
     const std::int64_t key = session.number * kind.turns + turn;
     const std::int64_t prompt = kind.prompts.Draw({kind.seed, false, key}, 0, 0);
-    said = std::min(said + kind.images * image_tokens_ + prompt, kMostTokens);
+    said = std::min(said + ImageTokensOf(kind) + prompt, kMostTokens);
     said += kind.outputs.Draw({kind.seed, true, key}, 0, prompt);
   }
   return said;
@@ -271,7 +269,7 @@ void Maker::SizeColumns(std::size_t n, RequestTable& table) const {
   size(!trace_.accepted_drafts.empty(), table.accepted_drafts);
   size(!w_.classes.empty(), table.of_class);
   size(content_, table.content);
-  size(images_, table.images_until);
+  size(images_ != nullptr, table.images_until);
 }
 
 // A trace's own, or drawn.
@@ -305,48 +303,14 @@ void Maker::AddSegment(const Session& session, RequestTable& table) {
     segment = {PrefixOf(session.kind->first_group + group, session.adapter, table),
                static_cast<std::int32_t>(prefix.tokens)};
   }
-  // The same images behind the same beginning are the same content.
-  const std::int64_t images =
-      w_.images.distinct > 0 && session.first_turn == 0 ? session.kind->images : 0;
-  for (std::int64_t k = 0; k < images; ++k) {
-    const auto [at, is_new] = pictured_.try_emplace(
-        {segment.parent, ImageOf(session, 0, k)}, static_cast<std::int32_t>(table.segments.size()));
-    if (is_new) table.segments.push_back(segment);
-    segment.parent = at->second;
-    segment.shared_tokens += static_cast<std::int32_t>(image_tokens_);
-  }
+  if (images_) images_->Extend(OwnImages(session), segment, table);
   table.segments.push_back(segment);
 }
 
-// Which image it is.
-std::int64_t Maker::ImageOf(const Session& session, std::int64_t turn, std::int64_t image) {
-  if (w_.images.distinct == 0) return new_image_++;
+// Whose the images of a session are.
+ImageDrawer::Session Maker::OwnImages(const Session& session) {
   const Kind& kind = *session.kind;
-  const double u = Uniform(kind.seed, Stream::kImage, session.number * kind.turns + turn, image);
-  return std::min(static_cast<std::int64_t>(u * static_cast<double>(w_.images.distinct)),
-                  w_.images.distinct - 1);
-}
-
-// Of a turn whose own begin behind `before` tokens. Those of turns before the run stand together in
-// front of them.
-void Maker::AddImages(const Session& session, std::int64_t turn, std::int64_t before,
-                      std::size_t row, RequestTable& table) {
-  const bool first = turn == session.first_turn;
-  const std::int64_t from = first ? 0 : turn;
-  if (!first) {
-    const std::span<const PromptImage> earlier = table.ImagesOf(static_cast<RequestId>(row - 1));
-    const std::vector<PromptImage> copy(earlier.begin(), earlier.end());
-    table.images.insert(table.images.end(), copy.begin(), copy.end());
-  }
-  std::int64_t offset = before - (turn - from) * session.kind->images * image_tokens_;
-  for (std::int64_t t = from; t <= turn; ++t) {
-    for (std::int64_t k = 0; k < session.kind->images; ++k, offset += image_tokens_) {
-      const auto tokens = static_cast<std::int32_t>(image_tokens_);
-      table.images.push_back(
-          {ImageOf(session, t, k), static_cast<std::int32_t>(offset), tokens, tokens, 0});
-    }
-  }
-  table.images_until[row] = static_cast<std::int64_t>(table.images.size());
+  return {kind.seed, session.number * kind.turns, kind.images, session.first_turn};
 }
 
 void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
@@ -383,10 +347,9 @@ void Maker::AddTurn(const Session& session, std::int64_t turn, std::size_t row,
   const std::int64_t before =
       first ? SaidBefore(session)
             : std::int64_t{table.prompt_tokens[row - 1]} + table.output_tokens[row - 1];
-  const std::int64_t pictured = kind.images * image_tokens_;
   table.prompt_tokens[row] =
-      static_cast<std::int32_t>(std::min(before + pictured + prompt, kMostTokens));
-  if (images_) AddImages(session, turn, before, row, table);
+      static_cast<std::int32_t>(std::min(before + ImageTokensOf(kind) + prompt, kMostTokens));
+  if (images_) images_->Add(OwnImages(session), turn, before, row, table);
   table.output_tokens[row] = static_cast<std::int32_t>(output);
   if (content_) table.content[row] = static_cast<std::int32_t>(table.segments.size()) - 1;
   if (adapters_) table.lora[row] = session.adapter;

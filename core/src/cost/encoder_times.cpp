@@ -1,0 +1,54 @@
+#include "cost/encoder_times.h"
+
+#include <algorithm>
+
+#include "cost/all_reduce.h"
+#include "cost/power_limit.h"
+
+namespace servecast {
+namespace {
+
+// Heads that are narrower take as long as those of this width (policies/latency_analytic.cpp).
+constexpr double kFullHead = 128;
+
+double AttentionFlops(const VisionSpec& v, double patches) {
+  const double side = D(v.window_size) / D(v.patch_size);
+  const double window = v.window_size > 0 ? std::min(side * side, patches) : patches;
+  const double windowed = v.window_size > 0 ? D(v.num_hidden_layers - v.num_full_layers) : 0;
+  const double pairs =
+      patches * (windowed * window + (D(v.num_hidden_layers) - windowed) * patches);
+  const double width = D(v.hidden_size) / D(std::max<std::int64_t>(v.num_attention_heads, 1));
+  return pairs * 4 * D(v.hidden_size) * std::max(1.0, kFullHead / width);
+}
+
+}  // namespace
+
+EncoderTimes::EncoderTimes(const Scenario& s, const ModelCost& cost) {
+  const VisionSpec& v = s.model.vision;
+  if (!v.On()) return;
+  const ImageSpec& images = s.workload.images;
+  const double tokens = D(ImageTokens(v, images.width, images.height));
+  const double patches = tokens * D(v.merge_size * v.merge_size);
+  const VisionParameters parameters = VisionParametersOf(s.model);
+  const double flop_ns =
+      1 / (PeakTflops(s.hardware, PlainType(s.model)) * 1e3 * ArithmeticUnderLimit(s.hardware));
+  const double products = 2 * (parameters.layers * patches + parameters.merger * tokens);
+  image_ns_ = products * flop_ns / s.hardware.compute_efficiency +
+              AttentionFlops(v, patches) * flop_ns / s.hardware.attention_efficiency;
+  const double bytes = D(BytesPerValue(s.model.torch_dtype));
+  read_ns_ = (parameters.layers + parameters.merger) * bytes /
+             (s.hardware.memory_bandwidth_gb_s * s.hardware.bandwidth_efficiency);
+  kernels_ns_ = s.hardware.layer_latency_us * 1e3 * D(v.num_hidden_layers);
+  if (s.engine.mm_encoder_tp_mode == EncoderParallel::kData) {
+    at_once_ = cost.tensor_parallel;
+    return;
+  }
+  if (cost.tensor_parallel == 1) return;
+  const double group = D(cost.tensor_parallel), calls = 2 * D(v.num_hidden_layers);
+  image_ns_ /= group;
+  read_ns_ /= group;
+  kernels_ns_ += AllReduceWaitNs(s.hardware, group, calls);
+  collective_ns_ = AllReduceNs(s.hardware, group, calls * patches * D(v.hidden_size) * bytes);
+}
+
+}  // namespace servecast
