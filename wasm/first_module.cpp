@@ -8,9 +8,11 @@
 
 #include "cost/calibrated.h"
 #include "cost/encoder_times.h"
+#include "io/draft_checks.h"
 #include "io/epp_config.h"
 #include "io/json_put.h"
 #include "io/scaling_checks.h"
+#include "metrics/summarize.h"
 #include "serving/blis/blis_replica.h"
 #include "serving/cluster/cluster.h"
 #include "serving/cluster/epp/picker_router.h"
@@ -91,8 +93,12 @@ void AdapterSeats::CountInGroup(std::int32_t, std::int64_t) {}
 std::shared_ptr<ImageDrawer> MakeImageDrawer(const Scenario&) { return nullptr; }
 void ImageDrawer::Extend(const Session&, ContentSegment&, RequestTable&) {}
 void ImageDrawer::Add(const Session&, std::int64_t, std::int64_t, std::size_t, RequestTable&) {}
+void CheckImages(const Scenario&, Issues&) {}
+void ReportImages(const RunView&, Report&) {}
 EncoderTimes::EncoderTimes(const Scenario&, const ModelCost&) {}
 
+void VisitPools(const Report&, Scope, JsonPut&) {}
+void VisitReplicas(const Report&, JsonPut&) {}
 void VisitScaling(const ScalingReport&, JsonPut&) {}
 void VisitFailures(const ScalingReport&, JsonPut&) {}
 void VisitRetries(const RetryReport&, JsonPut&) {}

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "base/text.h"
 #include "serving/replica/acceptance_curves.h"
@@ -91,37 +90,6 @@ void CheckAdapters(const Scenario& s, Issues& issues) {
         {"/engine/max_lora_rank",
          Format("found {}, allowed 1, 8, 16, 32, 64, 128, 256, 320 and 512, as in vLLM",
                 e.max_lora_rank)});
-  }
-}
-
-void CheckImages(const Scenario& s, Issues& issues) {
-  const VisionSpec& vision = s.model.vision;
-  if (!vision.On()) {
-    if (s.workload.HasImages()) {
-      issues.push_back({"/model/vision/num_hidden_layers",
-                        "found 0, allowed from 1 up: the workload has images, and the model reads "
-                        "text only"});
-    }
-    return;
-  }
-  const std::pair<const char*, std::int64_t> sizes[] = {
-      {"hidden_size", vision.hidden_size},
-      {"num_attention_heads", vision.num_attention_heads},
-      {"intermediate_size", vision.intermediate_size}};
-  for (const auto& [name, size] : sizes) {
-    if (size > 0) continue;
-    issues.push_back({Format("/model/vision/{}", name),
-                      "found 0, allowed from 1 up: the model has a vision encoder"});
-  }
-  if (vision.num_full_layers > vision.num_hidden_layers) {
-    issues.push_back({"/model/vision/num_full_layers",
-                      Format("found {}, allowed up to num_hidden_layers {}", vision.num_full_layers,
-                             vision.num_hidden_layers)});
-  }
-  if (vision.image_size > 0 && vision.image_size < vision.patch_size * vision.merge_size) {
-    issues.push_back({"/model/vision/image_size",
-                      Format("found {}, allowed 0, or from the {} pixels of a token's side up",
-                             vision.image_size, vision.patch_size * vision.merge_size)});
   }
 }
 

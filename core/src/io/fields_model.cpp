@@ -87,12 +87,13 @@ void Describe(FieldVisitor& v, VisionSpec& e, const VisionSpec& base) {
          .max = 64,
          .help = "side of the square of patches that becomes one token of the model"},
         &VisionSpec::merge_size);
-  f.Add({.name = "num_mergers",
-         .min = 0,
-         .max = 1000,
-         .help = "projections from merged patches to the model's width: one behind the encoder, and "
-                 "those of layers between (deepstack)"},
-        &VisionSpec::num_mergers);
+  f.Add(
+      {.name = "num_mergers",
+       .min = 0,
+       .max = 1000,
+       .help = "projections from merged patches to the model's width: one behind the encoder, and "
+               "those of layers between (deepstack)"},
+      &VisionSpec::num_mergers);
   f.Add({.name = "image_size",
          .unit = "px",
          .min = 0,

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/json_writer.h"
+#include "io/report_visit.h"
 #include "servecast/report.h"
 
 namespace servecast {
@@ -15,8 +16,9 @@ namespace servecast {
 // Units and help are for report_dictionary.cpp: nothing of them is left here, as the page's first
 // module has this file.
 struct NoAbout {
-  constexpr NoAbout(const char* /*unit*/, const char* /*help*/) {}
-  constexpr NoAbout(const char* /*unit*/, const char* /*help*/, const char* /*type*/) {}
+  [[gnu::always_inline]] constexpr NoAbout(const char* /*unit*/, const char* /*help*/) {}
+  [[gnu::always_inline]] constexpr NoAbout(const char* /*unit*/, const char* /*help*/,
+                                           const char* /*type*/) {}
 };
 
 class JsonPut {
@@ -96,6 +98,8 @@ class JsonPut {
 };
 
 // Of what the page's first module never runs, which has empty ones (wasm/first_module.cpp).
+void VisitPools(const Report& report, Scope scope, JsonPut& put);
+void VisitReplicas(const Report& report, JsonPut& put);
 void VisitScaling(const ScalingReport& scaling, JsonPut& put);
 void VisitFailures(const ScalingReport& scaling, JsonPut& put);
 void VisitRetries(const RetryReport& retries, JsonPut& put);

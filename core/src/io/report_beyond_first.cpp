@@ -4,6 +4,10 @@
 
 namespace servecast {
 
+void VisitPools(const Report& report, Scope scope, JsonPut& put) {
+  VisitPools<JsonPut>(report, scope, put);
+}
+void VisitReplicas(const Report& report, JsonPut& put) { VisitReplicas<JsonPut>(report, put); }
 void VisitScaling(const ScalingReport& scaling, JsonPut& put) {
   VisitScaling<JsonPut>(scaling, put);
 }

@@ -52,22 +52,4 @@ void SplitTimes(const RunView& run, Report& whole) {
   }
 }
 
-void ReportImages(const RunView& run, Report& report) {
-  ImageReport& images = report.images;
-  images.on = true;
-  const ImageSpec& spec = run.scenario.workload.images;
-  images.tokens = ImageTokens(run.scenario.model.vision, spec.width, spec.height);
-  const TimeNs busy = run.recorder.busy_ns();
-  if (busy > 0) {
-    images.encode_share = static_cast<double>(run.counts.encode_ns) / static_cast<double>(busy);
-  }
-  if (report.time_split.n == 0) return;
-  double sum = 0;
-  for (std::size_t i = 0; i < run.requests.arrival.size(); ++i) {
-    if (run.results.state[i] != RequestState::kCompleted || !run.Measured(i)) continue;
-    sum += static_cast<double>(run.results.Encode(i));
-  }
-  images.ttft_ms = sum / kMs / static_cast<double>(report.time_split.n);
-}
-
 }  // namespace servecast
