@@ -89,6 +89,7 @@ Json NumberJson(double value) {
 void Draft::BeginText(std::string name) {
   text_ = ShownText(name);
   servers_ = 0;
+  devices_.clear();
 }
 
 void Draft::Found(std::string kind) {
@@ -254,6 +255,11 @@ void Draft::TakeGpu(std::string_view name, std::string_view from) {
     return;
   }
   unknown_gpu_.clear();
+  const std::string lower = LowerCase(name);
+  constexpr std::string_view kShared = "-shared";  // as NVIDIA's device plugin labels its nodes
+  if (lower.size() > kShared.size() && lower.ends_with(kShared)) {
+    TakeGpuShare(Format("{} {}", from, ShownText(name, kShown)));
+  }
   if (NamesOneCard(name)) out_.said.emplace_back("hardware.preset");
   // Servers of one text may have GPUs of their own.
   const Json* first = Find("hardware.preset");
@@ -261,6 +267,22 @@ void Draft::TakeGpu(std::string_view name, std::string_view from) {
   Take(own ? Format("cluster.pools.{}.hardware.preset", servers_ - 1)
            : std::string("hardware.preset"),
        preset, Format("{} ({})", from, ShownText(name, kShown)));
+}
+
+void Draft::TakeGpuShare(std::string_view from) {
+  Warn(
+      Format("{}: a part of a GPU is not modelled; the forecast is of a whole GPU, which has more "
+             "memory and computes faster",
+             ShownText(from, kShown)));
+}
+
+void Draft::TakeDevices(std::string_view server, const std::vector<std::string>& devices) {
+  for (const std::string& device : devices) {
+    const auto [at, first] = devices_.try_emplace(device.substr(0, 80), server);
+    if (first || at->second == server) continue;
+    Warn(Format("{} and {} share GPU {}: the forecast gives each GPUs of its own", at->second,
+                server, ShownText(device, 40)));
+  }
 }
 
 void Draft::TakeGpuCount(std::int64_t count, std::string_view from) {

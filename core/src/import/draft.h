@@ -75,6 +75,12 @@ class Draft {
   void TakeGenerating() { generates_ = true; }
   // A GPU by what its maker or a cloud calls it.
   void TakeGpu(std::string_view name, std::string_view from);
+  // A text asks for a part of a GPU ("nvidia.com/mig-3g.40gb", "shared"): no preset is one, and a
+  // whole one is forecast.
+  void TakeGpuShare(std::string_view from);
+  // GPUs of this text's machine by their numbers that the present server may use ("0,1"). Warns
+  // where an earlier server of the text has one of them: here each has GPUs of its own.
+  void TakeDevices(std::string_view server, const std::vector<std::string>& devices);
   // So many of them are in the machine that a text describes.
   void TakeGpuCount(std::int64_t count, std::string_view from);
 
@@ -144,6 +150,7 @@ class Draft {
     bool warn;
   };
   std::vector<UnreadValue> unread_;
+  std::map<std::string, std::string> devices_;  // of this text: which server has each
   std::int64_t gpu_count_ = 0;
   std::size_t ignored_beyond_ = 0;
 };

@@ -27,6 +27,7 @@ std::span<const ImportReader> ImportReaders() {
       ReadVllmConfig,        //
       ReadSrtSlurm,          //
       ReadUnitFile,          //
+      ReadSlurm,             //
       ReadVllmLog,           //
       ReadBlisCommand,       //
       ReadVidurCommand,      //

@@ -42,6 +42,7 @@ void ReadScalers(const ImportSource&, Draft&);
 void ReadEndpointPicker(const ImportSource&, Draft&);
 void ReadSrtSlurm(const ImportSource&, Draft&);
 void ReadUnitFile(const ImportSource&, Draft&);
+void ReadSlurm(const ImportSource&, Draft&);
 void ReadVllmLog(const ImportSource&, Draft&);
 void ReadBenchPrinted(const ImportSource&, Draft&);
 void ReadBlisCommand(const ImportSource&, Draft&);

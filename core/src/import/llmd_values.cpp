@@ -74,7 +74,10 @@ void ReadRole(const Json& role, const char* name, bool alone, const std::string&
   TakeSelectors(role, draft);
   if (const Json* labels = ObjectIn(role, "acceleratorTypes"); labels != nullptr) {
     const Json& values = ListIn(*labels, "labelValues");
-    if (!values.empty()) draft.TakeGpu(TextOf(values[0]), TextIn(*labels, "labelKey"));
+    if (!values.empty()) {
+      draft.TakeGpu(TextOf(values[0]), TextIn(*labels, "labelKey"));
+      WarnOfOthers(TextIn(*labels, "labelKey"), values, draft);
+    }
   }
 }
 

@@ -155,6 +155,28 @@ bool IsOfProfile(const Json& service, const ComposeProfile& profile) {
   return !profile.taken.empty() && std::find(list.begin(), list.end(), profile.taken) != list.end();
 }
 
+// GPUs of the host by their numbers that a service may use; empty: it does not say which. Inside of
+// a container CUDA counts those that it was given.
+std::vector<std::string> DevicesOf(const Json& service, const Json& environment) {
+  std::vector<std::string> devices;
+  const auto add = [&devices](const Json& requests) {
+    for (const Json& each : requests.is_array() ? requests : Json::array()) {
+      for (const Json& id : ListIn(each, "device_ids")) devices.push_back(TextOf(id));
+    }
+  };
+  if (const Json* held = ObjectAt(service, {"deploy", "resources", "reservations"})) {
+    add(ListIn(*held, "devices"));
+  }
+  add(ListIn(service, "gpus"));
+  for (const char* name : {"NVIDIA_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"}) {
+    for (const Json& each : environment) {
+      if (devices.empty() && TextIn(each, "name") == name)
+        devices = DevicesIn(TextIn(each, "value"));
+    }
+  }
+  return devices;
+}
+
 // Compose: services with an image and a command.
 void ReadServices(const Json& document, Draft& draft) {
   const Json* services = ObjectIn(document, "services");
@@ -176,7 +198,13 @@ void ReadServices(const Json& document, Draft& draft) {
     context.server.from = Format("a Compose service ({})", ShownText(name, 40));
     const Json* deploy = ObjectIn(service, "deploy");
     if (deploy != nullptr) context.server.replicas = CountIn(*deploy, "replicas").value_or(1);
-    ReadContainer(container, context, draft);
+    if (!ReadContainer(container, context, draft)) continue;
+    const std::vector<std::string> devices = DevicesOf(service, container["env"]);
+    draft.TakeDevices(context.server.from, devices);
+    if (context.server.replicas > 1 && !devices.empty()) {
+      draft.Warn(Format("{}: its {} replicas share GPU {}: the forecast gives each GPUs of its own",
+                        context.server.from, context.server.replicas, ShownText(devices[0], 40)));
+    }
   }
   if (!others.empty()) {
     draft.Warn(Format("Compose starts one profile at a time: {} here, without {}",

@@ -68,9 +68,8 @@ bool IsInstance(std::string_view key) {
   return key == "node.kubernetes.io/instance-type" || key == "beta.kubernetes.io/instance-type";
 }
 
-// A label of nodes that says which machine or GPU they have. One that says it in a way that is not
-// known here is named: no other GPU takes its place in silence.
-void TakeLabel(const std::string& key, const std::string& value, Draft& draft) {
+// Keys of labels whose values are GPUs.
+bool IsGpuKey(std::string_view key) {
   static constexpr std::string_view kGpus[] = {"nvidia.com/gpu.product",
                                                "cloud.google.com/gke-accelerator",
                                                "cloud.google.com/gke-tpu-accelerator",
@@ -81,16 +80,48 @@ void TakeLabel(const std::string& key, const std::string& value, Draft& draft) {
                                                "beta.amd.com/gpu.product-name",
                                                "karpenter.k8s.aws/instance-gpu-name",
                                                "eks.amazonaws.com/instance-gpu-name"};
-  std::string name = value;
-  std::replace(name.begin(), name.end(), '_', '-');
+  return std::find(std::begin(kGpus), std::end(kGpus), key) != std::end(kGpus);
+}
+
+// Labels of nodes whose GPUs several pods share, or that are cut into slices.
+bool IsOfParts(std::string_view key, std::string_view value) {
+  static constexpr std::string_view kShares[] = {
+      "cloud.google.com/gke-gpu-sharing-strategy", "cloud.google.com/gke-gpu-partition-size",
+      "cloud.google.com/gke-max-shared-clients-per-gpu", "nvidia.com/gpu.sharing-strategy",
+      "nvidia.com/mig.config"};
+  const bool none = value.empty() || value == "none" || value == "all-disabled" || value == "1";
+  return !none && std::find(std::begin(kShares), std::end(kShares), key) != std::end(kShares);
+}
+
+// The name of the GPU that a label says; of most labels its value with dashes.
+std::string GpuOfLabel(std::string_view key, const std::string& value) {
   if (IsInstance(key)) {
     const std::string_view gpu = GpuOfInstance(value);
-    draft.TakeGpu(gpu.empty() ? std::string_view(value) : gpu, key + " " + ShownText(value));
-  } else if (std::find(std::begin(kGpus), std::end(kGpus), key) != std::end(kGpus)) {
-    // Google's names of cards leave SXM out: nvidia-h100-80gb. Its nvidia-tesla-a100 has 40 GB; the
-    // other is nvidia-a100-80gb.
-    const bool google = key == "cloud.google.com/gke-accelerator" && name == "nvidia-tesla-a100";
-    draft.TakeGpu(google ? "A100 SXM 40GB" : name, google ? key + " " + value : key);
+    return std::string(gpu.empty() ? std::string_view(value) : gpu);
+  }
+  std::string name = value;
+  std::replace(name.begin(), name.end(), '_', '-');
+  // Google's names of cards leave SXM out: nvidia-h100-80gb. Its nvidia-tesla-a100 has 40 GB; the
+  // other is nvidia-a100-80gb.
+  const bool google = key == "cloud.google.com/gke-accelerator" && name == "nvidia-tesla-a100";
+  return google ? "A100 SXM 40GB" : name;
+}
+
+// Whether a label says which GPU its nodes have, by its key or its value.
+bool SaysGpu(std::string_view key, const std::string& value) {
+  return IsInstance(key) || IsGpuKey(key) || !HardwarePresetOf(GpuOfLabel(key, value)).empty();
+}
+
+// A label of nodes that says which machine or GPU they have. One that says it in a way that is not
+// known here is named: no other GPU takes its place in silence.
+void TakeLabel(const std::string& key, const std::string& value, Draft& draft) {
+  const std::string name = GpuOfLabel(key, value);
+  if (IsOfParts(key, value)) {
+    draft.TakeGpuShare(key + " " + value);
+  } else if (IsInstance(key)) {
+    draft.TakeGpu(name, key + " " + ShownText(value));
+  } else if (IsGpuKey(key)) {
+    draft.TakeGpu(name, name == "A100 SXM 40GB" ? key + " " + value : key);
   } else if (!HardwarePresetOf(name).empty()) {
     draft.TakeGpu(name, key);  // "type: H20", by whatever name people label their nodes
   } else if (key.find("gpu") != std::string::npos || key.find("accelerator") != std::string::npos) {
@@ -131,7 +162,13 @@ void TakeResources(const Json& container, Draft& draft) {
       const bool gpu = of.find("gpu") == 0 || of.find("tpu") == 0 || of.find("mig-") == 0 ||
                        of.find("gaudi") == 0 || of.find("neuron") == 0 || of.find("npu") == 0 ||
                        of.find("xe") == 0 || of.find("i915") == 0 || of.find("Ascend") == 0;
+      static constexpr std::string_view kParts[] = {"mig-",     "gpu.shared", "gpumem", "gpu-mem",
+                                                    "gpucores", "gpu-core",   "vgpu"};
+      const bool part =
+          std::any_of(std::begin(kParts), std::end(kParts),
+                      [of](std::string_view begin) { return of.substr(0, begin.size()) == begin; });
       if (device && gpu && name.find("nvidia.com/gpu") != 0) draft.TakeGpu(name, "resources");
+      if (device && part) draft.TakeGpuShare(Format("resources {}: {}", name, TextOf(count)));
     }
   }
 }
@@ -216,24 +253,109 @@ std::string RoleInName(std::string_view name) {
 
 const Json* PodIn(const Json& node) { return FirstPod(node, 0); }
 
-void TakeSelectors(const Json& pod, Draft& draft) {
-  std::vector<std::pair<std::string, std::string>> labels;
-  if (const Json* selector = ObjectIn(pod, "nodeSelector"); selector != nullptr) {
-    for (const auto& [key, value] : selector->items()) labels.emplace_back(key, TextOf(value));
+void WarnOfOthers(const std::string& key, const Json& values, Draft& draft) {
+  std::string all;
+  bool differ = false;
+  for (const Json& each : values) {
+    const std::string value = TextOf(each);
+    differ |= HardwarePresetOf(GpuOfLabel(key, value)) !=
+              HardwarePresetOf(GpuOfLabel(key, TextOf(values[0])));
+    if (all.size() < 200) all += (all.empty() ? "" : ", ") + ShownText(value, 60);
   }
-  const Json* required =
-      ObjectAt(pod, {"affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"});
-  for (const Json& term :
-       required == nullptr ? Json::array() : ListIn(*required, "nodeSelectorTerms")) {
-    for (const Json& expression : ListIn(term, "matchExpressions")) {
-      const Json& values = ListIn(expression, "values");
-      if (!values.empty()) labels.emplace_back(TextIn(expression, "key"), TextOf(values[0]));
+  if (!differ) return;
+  draft.Warn(Format("{} allows several GPUs ({}): the forecast is of {}, the first",
+                    ShownText(key, 80), all, ShownText(TextOf(values[0]), 60)));
+}
+
+namespace {
+
+// A label by its key, and what is said of it: In a list of values, or another relation.
+struct NodeRule {
+  std::string key, relation;
+  Json values;
+
+  std::string First() const { return TextOf(values[0]); }
+  std::string Words() const {
+    std::string text = key + " " + relation;
+    for (const Json& value : values) text += " " + TextOf(value);
+    return ShownText(text, 120);
+  }
+  bool OfGpus() const { return relation == "In" && SaysGpu(key, First()); }
+};
+
+std::vector<NodeRule> RulesOf(const Json& term) {
+  std::vector<NodeRule> rules;
+  for (const Json& expression : ListIn(term, "matchExpressions")) {
+    const std::string relation = TextIn(expression, "operator");
+    const Json& values = ListIn(expression, "values");
+    if (values.empty()) continue;
+    rules.push_back({TextIn(expression, "key"), relation.empty() ? "In" : relation, values});
+  }
+  return rules;
+}
+
+bool AnyOfGpus(const std::vector<NodeRule>& rules) {
+  return std::any_of(rules.begin(), rules.end(), [](const NodeRule& r) { return r.OfGpus(); });
+}
+
+// Rules that a node must keep. Of terms, any of which is enough, those of the first that names a
+// GPU; of preferences the first that does, where nothing else says one.
+std::vector<NodeRule> RulesOfPod(const Json& pod, Draft& draft) {
+  std::vector<NodeRule> rules;
+  if (const Json* selector = ObjectIn(pod, "nodeSelector"); selector != nullptr) {
+    for (const auto& [key, value] : selector->items()) {
+      rules.push_back({key, "In", Json::array({TextOf(value)})});
     }
   }
+  const Json* affinity = ObjectAt(pod, {"affinity", "nodeAffinity"});
+  if (affinity == nullptr) return rules;
+  const auto add = [&rules](const std::vector<NodeRule>& more) {
+    rules.insert(rules.end(), more.begin(), more.end());
+  };
+  const Json* required = ObjectIn(*affinity, "requiredDuringSchedulingIgnoredDuringExecution");
+  bool any = false;
+  for (const Json& term :
+       required == nullptr ? Json::array() : ListIn(*required, "nodeSelectorTerms")) {
+    const std::vector<NodeRule> own = RulesOf(term);
+    const bool names = AnyOfGpus(own);
+    if (!names || !any) add(own);
+    for (const NodeRule& rule : names&& any ? own : std::vector<NodeRule>()) {
+      if (!rule.OfGpus()) continue;
+      draft.Warn(Format("nodeSelectorTerms allow {}, too: the forecast is of the first term's GPU",
+                        rule.Words()));
+    }
+    any |= names;
+  }
+  for (const Json& each : ListIn(*affinity, "preferredDuringSchedulingIgnoredDuringExecution")) {
+    const Json* term = ObjectIn(each, "preference");
+    const std::vector<NodeRule> own = term == nullptr ? std::vector<NodeRule>() : RulesOf(*term);
+    if (AnyOfGpus(rules) || !AnyOfGpus(own)) continue;
+    add(own);
+    draft.Warn(Format("{} is preferred, not required: other GPUs may serve", own[0].Words()));
+  }
+  return rules;
+}
+
+}  // namespace
+
+void TakeSelectors(const Json& pod, Draft& draft) {
+  const std::vector<NodeRule> rules = RulesOfPod(pod, draft);
   // The GPU's own name counts more than its machine's.
   for (const bool machine : {true, false}) {
-    for (const auto& [key, value] : labels) {
-      if (IsInstance(key) == machine) TakeLabel(key, value, draft);
+    for (const NodeRule& rule : rules) {
+      if (rule.relation != "In" || IsInstance(rule.key) != machine) continue;
+      TakeLabel(rule.key, rule.First(), draft);
+      if (rule.OfGpus()) WarnOfOthers(rule.key, rule.values, draft);
+    }
+  }
+  for (const NodeRule& rule : rules) {
+    if (rule.relation == "In") continue;
+    const bool gpu = SaysGpu(rule.key, rule.First());
+    if (gpu && rule.relation == "NotIn" && !AnyOfGpus(rules)) {
+      draft.Warn(
+          Format("{}: says which GPU is not used, and nothing says which one is", rule.Words()));
+    } else if (gpu || rule.key.find("gpu") != std::string::npos) {
+      draft.Ignore(rule.Words(), "does not say which GPU serves");
     }
   }
 }

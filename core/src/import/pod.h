@@ -32,6 +32,9 @@ bool ReadContainer(const nlohmann::json& container, const PodContext& context, D
 // What a pod says of its machine: labels of nodes, by selector or affinity.
 void TakeSelectors(const nlohmann::json& pod, Draft& draft);
 
+// Warns where a label allows several GPUs, of which the first is forecast. REQUIRES: a value.
+void WarnOfOthers(const std::string& key, const nlohmann::json& values, Draft& draft);
+
 // Texts that ConfigMaps have as files, by their names.
 Variables FilesOfConfigMaps(const std::vector<nlohmann::json>& manifests);
 

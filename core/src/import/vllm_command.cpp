@@ -137,6 +137,27 @@ class Alternatives {
 
 }  // namespace
 
+namespace {
+
+// GPUs of its machine that a command says, "--gpus device=0" or CUDA_VISIBLE_DEVICES=0 before it;
+// none of another machine.
+std::vector<std::string> DevicesOfCommand(const CommandWords& words) {
+  std::vector<std::string> devices;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (BaseName(words[i]) == "ssh" || BaseName(words[i]) == "srun") return {};
+    constexpr std::string_view kVariable = "CUDA_VISIBLE_DEVICES=";
+    if (words[i].find(kVariable) == 0 && devices.empty()) {
+      devices = DevicesIn(std::string_view(words[i]).substr(kVariable.size()));
+    }
+    const bool gpus = words[i].find("device=") != std::string::npos &&
+                      (words[i].find("--gpus=") == 0 || (i > 0 && words[i - 1] == "--gpus"));
+    if (gpus) return DevicesIn(words[i]);
+  }
+  return devices;
+}
+
+}  // namespace
+
 bool ReadLaunches(std::span<const CommandWords> commands, const ServerContext& context,
                   Draft& draft, bool (*read)(const CommandWords&, ServerContext, Draft&)) {
   const auto is_later = [](const CommandWords& words) {
@@ -161,7 +182,10 @@ bool ReadLaunches(std::span<const CommandWords> commands, const ServerContext& c
     for (const CommandWords& words : commands) {
       if (is_later(words) != later) continue;
       if (!later && draft.servers() < kMostCompared && alternatives.Skip(words)) continue;
+      const std::size_t before = draft.servers();
       any = read(words, context, draft) || any;
+      if (draft.servers() == before || later) continue;
+      draft.TakeDevices(Format("server {}", draft.servers()), DevicesOfCommand(words));
     }
   }
   alternatives.Say(draft);

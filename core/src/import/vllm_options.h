@@ -5,6 +5,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "import/options.h"
 #include "import/words.h"
@@ -36,6 +37,9 @@ void ReadVllmServer(std::span<const std::string> words, const ServerContext& con
 // "vllm/vllm-openai:v0.11.0" is 0.11.0, and so of SGLang's images; "" when the tag is no version,
 // or one of somebody else's image, who counts otherwise.
 std::string VersionOfImage(std::string_view image);
+
+// GPUs in "0,1" and "device=0,1", by number or name; empty: all, or none.
+std::vector<std::string> DevicesIn(std::string_view text);
 
 // What a server of any engine is in a scenario: replicas, roles, the GPUs that it asks for.
 struct ServerShape {

@@ -329,6 +329,7 @@ class Cutter {
     }
     if (assigns && first) {
       variables_[name] = assigned_[name];
+      if (words_.empty() && name == "CUDA_VISIBLE_DEVICES") devices_ = word_;
       word_.clear();
       return;
     }
@@ -339,6 +340,7 @@ class Cutter {
     EndWord();
     skips_ = false;
     CommandWords words = std::exchange(words_, {});
+    const std::string devices = std::exchange(devices_, {});
     if (!words.empty() && (words[0] == "$" || words[0] == ">")) words.erase(words.begin());
     for (std::size_t i = 0; i + 1 < words.size() && nested_ < kMostNested; ++i) {
       const std::size_t at = i + (words[i + 1] == "--" && i + 2 < words.size() ? 2 : 1);
@@ -349,6 +351,7 @@ class Cutter {
       for (CommandWords& each : inner.Cut()) commands_.push_back(std::move(each));
       for (auto& [name, value] : inner.assigned_) assigned_[name] = std::move(value);
     }
+    if (words.size() > 1 && !devices.empty()) words.insert(words.begin(), devices);
     if (words.size() > 1) commands_.push_back(std::move(words));
   }
 
@@ -356,6 +359,7 @@ class Cutter {
   std::size_t nested_, at_ = 0;
   bool in_word_ = false, skips_ = false;  // the next word is where something is written to
   std::string word_, array_;              // array_: the name of the one that is being read
+  std::string devices_;                   // "CUDA_VISIBLE_DEVICES=0" before this command
   CommandWords words_, before_array_;
   Variables variables_, assigned_;
   std::map<std::string, CommandWords, std::less<>> arrays_;
