@@ -360,6 +360,42 @@ TEST(ApplyOverrides, Paths_ReachMembersAndItems) {
             R"({"a":1e-7,"b":14,"c":true,"d":null,"e":-5})");
 }
 
+// Of every section that may start from a preset: a name alone is one, and later members are over
+// it, whether the name stands in the document or is another change.
+TEST(ApplyOverrides, ANameAloneIsThePreset) {
+  const std::vector<std::vector<std::string>> kSections = {
+      {"model", "qwen3-32b", "quantization=fp8"},
+      {"hardware", "h200-sxm", "gpus_per_node=4"},
+      {"engine", "vllm-0.20", "max_num_seqs=77"},
+      {"workload", "chat", "requests=77"},
+      {"cluster.pools.0.hardware", "h200-sxm", "memory_gib=100"},
+      {"cluster.pools.0.engine", "vllm-0.20", "max_num_seqs=77"}};
+  const auto preset = ScenarioPreset("llama-3.1-8b-h100-chat");
+  for (const std::vector<std::string>& each : kSections) {
+    const std::string change = each[0] + "=" + each[1], member = each[0] + "." + each[2];
+    const std::string named = Good(ApplyOverrides(*preset, {each[0] + ".preset=" + each[1]}));
+    const bool pool = each[0].find("cluster") == 0;
+    const std::string alone = Good(ApplyOverrides(*preset, {change}));
+    const std::string both = Good(ApplyOverrides(*preset, {change, member}));
+    EXPECT_TRUE(ParseIssues(alone).empty()) << change << Listed(ParseIssues(alone));
+    EXPECT_TRUE(ParseIssues(both).empty()) << member << Listed(ParseIssues(both));
+    EXPECT_NE(Parsed(both).canonical_text, Parsed(alone).canonical_text) << member;
+    if (pool) EXPECT_EQ(Parsed(alone).canonical_text, Parsed(named).canonical_text) << change;
+  }
+  EXPECT_EQ(Good(ApplyOverrides(R"({"cluster":{"pools":[{"engine":"sglang"}]}})",
+                                {"cluster.pools.0.engine.max_num_seqs=7"})),
+            R"({"cluster":{"pools":[{"engine":{"max_num_seqs":7,"preset":"sglang"}}]}})");
+  EXPECT_EQ(Good(ApplyOverrides("{}", {"cluster.pools.0.scheduler=sglang", "scheduler=trtllm",
+                                       "cluster.pools.0.scheduler.max_total_tokens=7"})),
+            R"({"cluster":{"pools":[{"scheduler":{"max_total_tokens":7,"policy":"sglang"}}]},)"
+            R"("scheduler":{"policy":"trtllm"}})");
+  // Other texts are no sections.
+  EXPECT_FALSE(ApplyOverrides("{}", {"name=a", "name.b=1"}).ok());
+  const Result<std::string> link =
+      ParseReadableLink("p=llama-3.1-8b-h100-chat&model=qwen3-32b&model.quantization=fp8");
+  EXPECT_EQ(Parsed(Good(link)).model.quantization, Quantization::kFp8);
+}
+
 TEST(ApplyOverrides, AnotherVariant_ClearsTheOldMembers) {
   const std::string document =
       R"({"p":{"distribution":"fixed","value":5},"a":{"process":"poisson"}})";

@@ -140,7 +140,9 @@ Result<Scenario> ParseScenario(std::string_view text);
 Result<Scenario> ParseToRun(std::string_view text);
 
 // `text` with members set: each override is "path.to.member=value" (list items by number), value
-// as JSON or, failing that, as text. Only the form is checked here; ParseScenario checks the rest.
+// as JSON or, failing that, as text. A name alone is a section's preset, and a scheduler's policy:
+// "model=qwen3-32b" is model.preset, and later members stand beside it. Only the form is checked
+// here; ParseScenario checks the rest.
 Result<std::string> ApplyOverrides(std::string_view text,
                                    const std::vector<std::string>& overrides);
 

@@ -25,6 +25,18 @@ std::vector<std::string> Split(std::string_view text, char separator) {
   return parts;
 }
 
+// The member that a section has for its name alone, "preset" of "model": "qwen3-32b" and "policy"
+// of "scheduler": "sglang"; "" for what no name stands for. The section is that of the first
+// `count` keys, of the scenario or of a pool.
+std::string_view MemberOfName(const std::vector<std::string>& keys, std::size_t count) {
+  const bool pool = count == 4 && keys[0] == "cluster" && keys[1] == "pools";
+  if (count != 1 && !pool) return "";
+  const std::string& section = keys[count - 1];
+  if (section == "scheduler") return "policy";
+  const bool own = !pool || section == "hardware" || section == kDefaultedSection;
+  return own && !PresetKind(section).empty() ? "preset" : "";
+}
+
 // The object or list that holds the last key of a path; those on the way are made when missing.
 // nullptr, and an issue, when the path leads through something else.
 Json* Holder(Json& document, const std::vector<std::string>& keys, Issues& issues) {
@@ -48,6 +60,8 @@ Json* Holder(Json& document, const std::vector<std::string>& keys, Issues& issue
       if (last) break;
       const bool list = ParseCount(keys[i + 1]).has_value();
       Json& member = (*at)[key];
+      const std::string_view name = MemberOfName(keys, i + 1);
+      if (member.is_string() && !name.empty()) member = Json{{name, member}};
       if (member.is_null()) member = list ? Json::array() : Json::object();
       at = &member;
     } else {
@@ -79,7 +93,9 @@ void Apply(Json& document, const std::string& change, Issues& issues) {
   if (holder == nullptr) return;
   const std::string text = change.substr(equals + 1);
   const Result<Json> json = ParseJson(text);
-  const Json value = json.ok() ? json.value() : Json(text);
+  Json value = json.ok() ? json.value() : Json(text);
+  const std::string_view name = MemberOfName(keys, keys.size());
+  if (value.is_string() && !name.empty()) value = Json{{name, value}};
   const std::string& key = keys.back();
   if (holder->is_array()) {
     (*holder)[static_cast<std::size_t>(*ParseCount(key))] = value;
