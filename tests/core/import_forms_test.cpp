@@ -461,8 +461,9 @@ TEST(ImportForms, AlternativesAndLoops_AskWhichIsMeant) {
            "--over workload.arrivals.max_concurrency=4,16"));
   const Json workload = JsonOf(loop.document)["workload"];
   EXPECT_EQ(workload["arrivals"]["concurrency"], 4) << Listed(loop);
-  EXPECT_EQ(workload["requests"], 80);
-  ASSERT_EQ(loop.warnings.size(), 1u) << Listed(loop);
+  // Enough for every step of the sweep.
+  EXPECT_EQ(workload["requests"], 1280);
+  ASSERT_EQ(loop.warnings.size(), 2u) << Listed(loop);
   EXPECT_EQ(
       loop.warnings[0],
       "C is 4 here, the first of 4, 16, 64 in a loop: which of these is meant? servecast sweep "

@@ -562,8 +562,9 @@ TEST(Import, TrafficThatIsNotAsItsTextHasIt_IsAWarning) {
   Expect({"bench-loop.sh",
           "vllm bench serve",
           {{"/workload/arrivals", {{"process", "closed_loop"}, {"concurrency", 1}}},
-           {"/workload/requests", 10}},
-          {"warning USERS is 1 here, the first of 1, 4, 16 in a loop: which of these is meant? "
+           {"/workload/requests", 160}},
+          {"warning --num-prompts is 10 to 160 in the loop over USERS: workload.requests is 160",
+           "warning USERS is 1 here, the first of 1, 4, 16 in a loop: which of these is meant? "
            "servecast sweep FILE --over workload.arrivals.concurrency=1,4,16 runs these"}});
   const Imported capped =
       Import("vllm bench serve --request-rate 5 --max-concurrency 10 --random-input-len 100");

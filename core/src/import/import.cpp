@@ -146,25 +146,6 @@ Issue NothingIn(const ImportText& text, const Issues& problems) {
       "and Vidur, and nvidia-smi"};
 }
 
-// The path of the one option that is given a loop's variable alone: "--max-concurrency $C"; "".
-std::string LoopPath(const std::string& name, const std::vector<CommandWords>& commands) {
-  std::string path;
-  for (const CommandWords& words : commands) {
-    const bool open = SendsAtARate(words);
-    for (std::size_t i = 0; i < words.size(); ++i) {
-      const std::size_t equals = words[i].find('=');
-      const bool joined = equals != std::string::npos;
-      if (words[i].rfind("--", 0) != 0 || (!joined && i + 1 == words.size())) continue;
-      const std::string value = joined ? words[i].substr(equals + 1) : words[i + 1];
-      if (value != "$" + name && value != "${" + name + "}") continue;
-      const std::string own = SweptPath(words[i].substr(0, equals), open);
-      if (!path.empty() && !own.empty() && own != path) return "";
-      if (!own.empty()) path = own;
-    }
-  }
-  return path;
-}
-
 // Whether another text is a sweep that takes its rows from a file of this name.
 bool IsOfSweep(const ImportText& text, const std::vector<ImportText>& texts) {
   return !text.name.empty() &&
@@ -259,28 +240,6 @@ std::string WithWindowsVariables(std::string_view text) {
     out += '\n';
   }
   return out;
-}
-
-// Of a loop the first round counts, and the others are named: which one is meant, nobody says.
-void UnrollLoops(std::string_view text, std::vector<CommandWords>& commands, Draft& draft) {
-  Variables first;
-  bool unrolled = false;
-  for (const auto& [name, values] : LoopsIn(commands)) {
-    const auto uses = [name = "$" + name, braced = "${" + name](const CommandWords& words) {
-      const bool runs = std::any_of(words.begin(), words.end(), [](const std::string& word) {
-        return word == "serve" || Has(word, "bench") || Has(word, "launch_server");
-      });
-      return runs && std::any_of(words.begin(), words.end(), [&](const std::string& word) {
-               return Has(word, name) || Has(word, braced);
-             });
-    };
-    if (std::none_of(commands.begin(), commands.end(), uses)) continue;
-    first[name] = values[0];
-    unrolled = true;
-    if (values.size() == 1) continue;
-    draft.Warn(FirstOf(name, values, "a loop", LoopPath(name, commands)));
-  }
-  if (unrolled) commands = CommandsIn(text, first);
 }
 
 // Variables that branches of a script set to different values: the last counts, as nothing is run.

@@ -63,6 +63,10 @@ bool ReadTrtllmLaunch(const CommandWords& words, ServerContext context, Draft& d
 // What KEDA's ScaledObject, or values of a chart in its form, says of the replicas.
 void TakeScaledObject(const nlohmann::json& spec, Draft& draft);
 
+// Puts the first round in place of each loop over servers or benchmarks ("for C in 1 4"), and says
+// what the others vary. Requests are those of the largest round where a sweep is proposed.
+void UnrollLoops(std::string_view text, std::vector<CommandWords>& commands, Draft& draft);
+
 // Puts the server and the benchmark of the first row in place of each "vllm bench sweep serve", and
 // says what the other rows vary. Files of rows are `beside`, or written by `text` itself.
 void UnrollSweeps(std::string_view text, const std::vector<ImportText>& beside,
