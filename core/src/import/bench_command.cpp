@@ -89,15 +89,32 @@ void TakeGoodput(const std::vector<std::string>& pairs, Draft& draft) {
   draft.Remark("--goodput says no share of the requests: here 99 % are to be within its limits");
 }
 
-// "gpu=l40s" of "--metadata vllm=0.23.0 gpu=l40s", which people write beside what they measured.
+// "gpu=l40s" and "vllm=0.23.0" of "--metadata vllm=0.23.0 gpu=l40s", which people write beside what
+// they measured.
 void TakeMetadata(const GivenOption& given, Draft& draft) {
-  bool gpu = false;
+  const Json* engine_said = draft.Find("engine.preset");
+  const bool of_vllm = engine_said == nullptr || !engine_said->is_string() ||
+                       engine_said->get<std::string>().find("vllm") == 0;
   for (const std::string& pair : given.all) {
-    if (pair.find("gpu=") != 0 || HardwarePresetOf(pair.substr(4)).empty()) continue;
-    draft.TakeGpu(pair.substr(4), "--metadata");
-    gpu = true;
+    const std::size_t equals = std::min(pair.find('='), pair.size());
+    const std::string name = LowerCase(pair.substr(0, equals)),
+                      value = equals < pair.size() ? pair.substr(equals + 1) : "";
+    const bool numbered = !value.empty() && (IsDigit(value[0]) || value[0] == 'v');
+    const bool version = name == "version" || name == "vllm" || name == "vllm_version" ||
+                         name == "vllm-version" || name == "engine_version";
+    if (name == "gpu" && !HardwarePresetOf(value).empty()) {
+      draft.TakeGpu(value, "--metadata");
+    } else if (of_vllm && version && numbered && value.find('.') != std::string::npos) {
+      const EngineName engine = EnginePresetOf("vllm", value);
+      draft.Take("engine.preset", engine.preset, "--metadata " + pair);
+      if (!engine.exact) {
+        draft.Remark(
+            Format("vLLM {}: the nearest preset is {}", ShownText(value, 20), engine.preset));
+      }
+    } else {
+      draft.Ignore("--metadata " + pair, "is a note beside the result, and says nothing here");
+    }
   }
-  if (!gpu) draft.Ignore(given.Words(), kNoTime);
 }
 
 // The likeliest size of "{(256, 256, 1): 0.5, (720, 1280, 1): 0.5}": height, width, frames. Of

@@ -41,12 +41,89 @@ DynamoJson PodOfService(const DynamoJson& service, const DynamoJson& spec) {
   return pod;
 }
 
+// The router in Dynamo's frontend: --router-mode, or DYN_ROUTER_MODE of its environment.
+struct DynamoRouter {
+  std::string mode, from;
+  std::string overlap_weight;
+};
+
+DynamoRouter RouterIn(const CommandWords& words, const Variables& environment) {
+  DynamoRouter router;
+  const auto variable = [&environment](const char* name) {
+    const auto at = environment.find(name);
+    return at == environment.end() ? std::string() : at->second;
+  };
+  router.mode = variable("DYN_ROUTER_MODE");
+  router.from = "DYN_ROUTER_MODE";
+  for (const char* name : {"DYN_KV_OVERLAP_SCORE_WEIGHT", "DYN_ROUTER_KV_OVERLAP_SCORE_WEIGHT"}) {
+    if (router.overlap_weight.empty()) router.overlap_weight = variable(name);
+  }
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::size_t equals = words[i].find('=');
+    const std::string name = PlainName(words[i].substr(0, equals));
+    const std::string value = equals != std::string::npos ? words[i].substr(equals + 1)
+                              : i + 1 < words.size()      ? words[i + 1]
+                                                          : "";
+    if (words[i].rfind("--", 0) != 0) continue;
+    if (name == "router-mode") router = {value, "--router-mode", router.overlap_weight};
+    if (name == "kv-overlap-score-weight" || name == "router-kv-overlap-score-weight") {
+      router.overlap_weight = value;
+    }
+  }
+  return router;
+}
+
+void TakeDynamoRouter(const DynamoRouter& router, Draft& draft) {
+  if (router.mode.empty()) return;
+  static constexpr std::pair<std::string_view, const char*> kModes[] = {
+      {"kv", "kv_aware"},
+      {"round-robin", "round_robin"},
+      {"random", "random"},
+      {"least-loaded", "least_outstanding"},
+      {"power-of-two", "power_of_two"}};
+  std::string mode = LowerCase(router.mode.substr(0, 40));
+  std::replace(mode.begin(), mode.end(), '_', '-');
+  const std::string words = Format("{} {}", router.from, ShownText(router.mode, 40));
+  for (const auto& [name, policy] : kModes) {
+    if (mode != name) continue;
+    draft.Take("cluster.router.policy", policy, words);
+    const auto weight = NumberIn(router.overlap_weight);
+    if (mode == "kv" && weight && *weight >= 0 && *weight <= 1000) {
+      draft.Take("cluster.router.overlap_weight", NumberJson(*weight), "kv-overlap-score-weight");
+    }
+    return;
+  }
+  draft.Warn(
+      Format("{} is no router that is modelled: the router stays as in the scenario to "
+             "begin with",
+             words));
+}
+
+// The frontend's container, of which its arguments and its environment say the router.
+void ReadFrontend(const DynamoJson& service, const DynamoJson& spec, Draft& draft) {
+  const DynamoJson pod = PodOfService(service, spec);
+  const DynamoJson& container = pod["containers"][0];
+  Variables environment = EnvironmentIn(container);
+  CommandWords words = WordsIn(container, "command", environment);
+  const CommandWords arguments = WordsIn(container, "args", environment);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i].size() < 2 || words[i][0] != '-' || words[i].back() != 'c') continue;
+    for (const CommandWords& each : CommandsIn(words[i + 1], environment)) {
+      const DynamoRouter router = RouterIn(each, {});
+      if (!router.mode.empty()) return TakeDynamoRouter(router, draft);
+    }
+  }
+  TakeDynamoRouter(RouterIn(words, environment), draft);
+}
+
 void ReadService(const std::string& name, const DynamoJson& service, const DynamoJson& spec,
                  const Variables& files, Draft& draft) {
   static constexpr std::string_view kOthers[] = {"frontend", "planner", "epp", "default"};
   std::string type = LowerCase(TextIn(service, "componentType"));
   if (type.empty()) type = LowerCase(TextIn(service, "type"));
   if (std::find(std::begin(kOthers), std::end(kOthers), type) != std::end(kOthers)) {
+    if (type == "frontend") ReadFrontend(service, spec, draft);
     if (type == "planner") {
       draft.Warn(Format("{}: Dynamo's planner changes replicas; they stay as they begin here",
                         ShownText(name, 40)));
@@ -72,6 +149,12 @@ void ReadService(const std::string& name, const DynamoJson& service, const Dynam
 }  // namespace
 
 void ReadDynamo(const ImportSource& source, Draft& draft) {
+  for (const CommandWords& words : source.commands) {
+    const bool frontend = std::find(words.begin(), words.end(), "dynamo.frontend") != words.end();
+    if (frontend && draft.servers() > 0) {
+      TakeDynamoRouter(RouterIn(words, AssignedIn(source.text)), draft);
+    }
+  }
   const Variables files = FilesOfConfigMaps(source.manifests);
   for (const DynamoJson& document : source.manifests) {
     const std::string kind = TextIn(document, "kind");
