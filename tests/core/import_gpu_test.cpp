@@ -15,13 +15,6 @@ std::string GpuIn(const Imported& imported) {
   return document.contains("hardware") ? document["hardware"].value("preset", "") : "";
 }
 
-bool Warns(const Imported& imported, std::string_view words) {
-  for (const auto& warning : imported.warnings) {
-    if (warning.find(words) != std::string::npos) return true;
-  }
-  return false;
-}
-
 constexpr const char* kServe = "vllm serve meta-llama/Llama-3.1-8B-Instruct -tp 4\n";
 
 // Every way in which sbatch(1) names a GPU.

@@ -45,4 +45,12 @@ inline bool Says(const Imported& imported, std::string_view words) {
   return Listed(imported).find(words) != std::string::npos;
 }
 
+// Whether a warning has these words.
+inline bool Warns(const Imported& imported, std::string_view words) {
+  for (const auto& warning : imported.warnings) {
+    if (warning.find(words) != std::string::npos) return true;
+  }
+  return false;
+}
+
 }  // namespace servecast::testing

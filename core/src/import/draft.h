@@ -96,6 +96,8 @@ class Draft {
   // The path of such a member for the present server.
   std::string ServerPath(std::string_view path) const;
 
+  // A preset's document; nullptr: none of that id, or it is not here, and Finish asks for its file.
+  const nlohmann::json* Preset(std::string_view kind, std::string_view id);
   // nullptr: no text said it.
   const nlohmann::json* Find(std::string_view path) const;
   void Drop(std::string_view path);
@@ -124,8 +126,6 @@ class Draft {
   void SettleKvCache();
   void SettleUnread();
   void NameUnread(const nlohmann::json& resolved);
-  // Of a preset, or nullptr: of one that is not here its file is asked for.
-  const nlohmann::json* Preset(std::string_view kind, std::string_view id);
   void Complete(nlohmann::json& base);
 
   Imported out_;

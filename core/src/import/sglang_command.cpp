@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "import/drafter.h"
 #include "import/kinds.h"
 #include "import/names.h"
 #include "io/sglang_names.h"
@@ -147,6 +148,8 @@ class SglangServer {
                 context_.version.empty() ? context_.from
                                          : "the image's version " + ShownText(context_.version));
     TakeOptions(given_, kSglangApart, draft_);
+    const GivenOption* drafts = given_.Find("speculative-algorithm");
+    if (drafts != nullptr) WarnWithoutDrafts(drafts->Words(), draft_);
     Environment();
     Engine();
     Cache();

@@ -10,6 +10,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "import/drafter.h"
 #include "import/json_members.h"
 #include "import/kinds.h"
 #include "import/names.h"
@@ -202,6 +203,7 @@ class TrtllmServer {
       }
       return;
     }
+    if (name == "speculative_config.decoding_type") WarnWithoutDrafts(from, draft_);
     for (const auto& [left_out, why] : kYamlLeftOut) {
       const bool below = name.find(left_out) == 0 &&
                          (name.size() == left_out.size() || name[left_out.size()] == '.');

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/printable.h"
 #include "base/text.h"
+#include "import/drafter.h"
 #include "import/names.h"
 #include "io/json_document.h"
 #include "io/presets.h"
@@ -49,6 +50,8 @@ constexpr Option kVllmOptions[] = {
     {"num-gpu-blocks-override", kCount, "engine.num_gpu_blocks_override"},
     {"enable-prefix-caching", kSwitch, "engine.enable_prefix_caching"},
     {"enable-chunked-prefill", kSwitch, "engine.enable_chunked_prefill"},
+    {"disable-hybrid-kv-cache-manager", kSwitch, {}, ""},
+    {"mamba-cache-mode", kText, {}, "", {}, "none|align|all", "as prefix caching needs it"},
     {"long-prefill-token-threshold", kCount, "engine.long_prefill_token_threshold"},
     {"async-scheduling", kSwitch, "engine.async_scheduling"},
     {"scheduler-reserve-full-isl", kSwitch, "engine.scheduler_reserve_full_isl"},
@@ -169,6 +172,8 @@ constexpr std::string_view kApart[] = {"model",
                                        "pooler-config",
                                        "override-pooler-config",
                                        "speculative-config",
+                                       "disable-hybrid-kv-cache-manager",
+                                       "mamba-cache-mode",
                                        "enable-lora",
                                        "lora-modules",
                                        "max-loras",
@@ -200,6 +205,7 @@ class Server {
     TakeOptions(given_, kApart, draft_);
     MaxModelLen();
     KvCache();
+    LayerGroups();
     Weights();
     Pooling();
     Others();
@@ -258,9 +264,22 @@ class Server {
       draft_.Remark(Format("{}: the image's tag is no version of vLLM; engine.preset is {}",
                            ShownText(context_.image, kShown), kDefaultEngine));
     }
+    WarnOfFirstEngine();
     const std::string path = draft_.ServerPath("engine.preset");
     draft_.Take(path, said ? engine.preset : std::string(kDefaultEngine),
                 said ? "the image's version " + context_.version : context_.from);
+  }
+
+  // V0, the default before 0.8, schedules by other rules.
+  void WarnOfFirstEngine() {
+    const std::string* chosen = context_.Variable("VLLM_USE_V1");
+    const bool old = !context_.version.empty() && !IsFrom(context_.version, 0, 8);
+    if (chosen != nullptr ? *chosen != "0" : !old) return;
+    draft_.Warn(
+        Format("{} runs vLLM's first engine, V0: the forecast is by the rules of V1 "
+               "(scheduler.policy vllm_v0 has V0's queue)",
+               chosen != nullptr ? std::string("VLLM_USE_V1=0")
+                                 : "vLLM " + ShownText(context_.version, 20)));
   }
 
   void MaxModelLen() {
@@ -282,6 +301,21 @@ class Server {
                        : type.find("fp8") == 0 ? "fp8"
                                                : "auto",
                        given->Words());
+  }
+
+  // Of layers with a window or a state.
+  void LayerGroups() {
+    if (const GivenOption* given = given_.Find("disable-hybrid-kv-cache-manager")) {
+      draft_.Take(draft_.ServerPath("engine.hybrid_kv_cache_manager"),
+                  given->negated ? "on" : "off", given->Words());
+    }
+    const GivenOption* given = given_.Find("mamba-cache-mode");
+    if (given == nullptr) return;
+    if (LowerCase(given->value.value_or("")) == "all") {
+      draft_.Take(draft_.ServerPath("engine.mamba_cache_mode"), "all", given->Words());
+    } else {
+      draft_.Ignore(given->Words(), "align is with prefix caching here, and none without");
+    }
   }
 
   void Weights() {
@@ -343,6 +377,8 @@ class Server {
   // A draft model may be named without a method.
   void Drafts() {
     const GivenOption* given = given_.Find("speculative-config");
+    const GivenOption* older = given_.Find("speculative-model");
+    if (given == nullptr && older != nullptr) WarnWithoutDrafts(older->Words(), draft_);
     if (given == nullptr) return;
     const Result<Json> config = ParseJson(given->value.value_or(""));
     const auto member = [&config](const char* name) {
@@ -360,11 +396,13 @@ class Server {
     const bool apart = given_.Number("pipeline-parallel-size").value_or(1) > 1 ||
                        given_.Find("kv-transfer-config") != nullptr || !context_.role.empty();
     if (!known || apart || !tokens.is_number_integer() || tokens < 1 || tokens > 32) {
-      return draft_.Ignore(given->Words(), kNotModelled);
+      draft_.Ignore(given->Words(), kNotModelled);
+      return WarnWithoutDrafts(given->Words(), draft_);
     }
     draft_.Take(draft_.ServerPath("engine.speculative.method"), method, given->Words());
     draft_.Take(draft_.ServerPath("engine.speculative.num_speculative_tokens"), tokens,
                 given->Words());
+    TakeDrafter(config.value(), method, "--speculative-config", draft_);
     if (method == "ngram") {
       draft_.Assume(draft_.ServerPath("engine.async_scheduling"), false,
                     "vLLM schedules synchronously with ngram");
