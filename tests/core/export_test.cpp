@@ -40,7 +40,9 @@ const std::vector<std::string> kEngine = {"max_num_seqs",
                                           "enable_expert_parallel",
                                           "enable_chunked_prefill",
                                           "long_prefill_token_threshold",
-                                          "async_scheduling"};
+                                          "async_scheduling",
+                                          "hybrid_kv_cache_manager",
+                                          "mamba_cache_mode"};
 
 Json Settings(const Json& resolved, const std::vector<std::string>& engine, bool replicas,
               bool gpu) {
@@ -103,6 +105,8 @@ TEST(Export, SettingsAndPools_ComeBackFromEveryTarget) {
           "gpu_memory_utilization": 0.85, "kv_cache_dtype": "fp8", "num_gpu_blocks_override": 5000, "enable_prefix_caching": false,
           "long_prefill_token_threshold": 512, "async_scheduling": false}, "cluster": {"pools": [{"tensor_parallel": 4, "replicas": 3}]})",
       R"("engine": {"max_loras": 4, "max_lora_rank": 64})",
+      R"("engine": {"hybrid_kv_cache_manager": "off", "mamba_cache_mode": "all"})",
+      R"("engine": {"hybrid_kv_cache_manager": "on"})",
       R"("engine": {"enable_chunked_prefill": false, "max_num_batched_tokens": 40960}, "cluster": {"pools": [{"pipeline_parallel": 2}]})",
       R"("cluster": {"pools": [{"role": "prefill", "replicas": 2, "engine": {"max_num_batched_tokens": 16384}},
           {"role": "decode", "tensor_parallel": 2, "replicas": 3, "engine": {"max_num_seqs": 512}}]})"};
@@ -281,6 +285,31 @@ TEST(Export, SglangsScheduler_ComesBack) {
   EXPECT_EQ(back["scheduler"], from["scheduler"]) << Listed(imported);
   for (const char* member : {"block_size", "async_scheduling", "enable_chunked_prefill"}) {
     EXPECT_EQ(back["engine"][member], from["engine"][member]) << member;
+  }
+}
+
+// Of every type of weights that the model's files do not have: an option says it, or it is named.
+TEST(Export, WeightsOfAnotherType_AreSaidOrNamed) {
+  const auto exported = [](const std::string& model, const std::string& member, const char* to) {
+    return Good(Export(R"({"schema": 1, "model": {"preset": ")" + model + "\"" + member +
+                           R"(}, "hardware": {"preset": "h200-sxm"}, "workload": {"preset": "chat"},
+                             "cluster": {"pools": [{"tensor_parallel": 4}]}})",
+                       to));
+  };
+  for (const char* to : {"vllm", "sglang", "trtllm"}) {
+    for (const char* type : {"fp8", "int4", "nvfp4", "mxfp4", "int8", "int8_w8a16", "nf4"}) {
+      const Exported text =
+          exported("qwen3-14b", R"(, "quantization": ")" + std::string(type) + "\"", to);
+      const bool said = text.text.find("--quantization") != std::string::npos;
+      EXPECT_NE(said, LeftOut(text, "model.quantization = " + std::string(type)))
+          << to << " " << type;
+      EXPECT_FALSE(said && std::string_view(to) == "trtllm");
+    }
+    EXPECT_FALSE(LeftOut(exported("gpt-oss-20b", "", to), "model.quantization")) << to;
+    EXPECT_FALSE(LeftOut(exported("qwen3-14b", "", to), "model.")) << to;
+    EXPECT_TRUE(LeftOut(exported("qwen3-14b", R"(, "num_hidden_layers": 20)", to),
+                        "model.num_hidden_layers = 20"))
+        << to;
   }
 }
 

@@ -104,6 +104,7 @@ std::string WriteTrtllm(ExportJob& job) {
     for (const std::string& variable : LinkVariables(job, i)) text += variable + " ";
     text += CommandText("trtllm-serve " + job.model(), {"--extra_llm_api_options", file});
   }
+  LeaveOutWeights(job);
   LeaveOutBesideServers(job, false);
   return text;
 }

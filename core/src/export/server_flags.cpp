@@ -34,6 +34,8 @@ const std::set<std::string>& VllmMembers() {
                                                  "speculative",
                                                  "max_loras",
                                                  "max_lora_rank",
+                                                 "hybrid_kv_cache_manager",
+                                                 "mamba_cache_mode",
                                                  "cuda_graphs"};
   return kMembers;
 }
@@ -68,17 +70,20 @@ class Flags {
   FlagWords words_;
 };
 
+// Whether the weights are other than the model's files have them.
+bool HasOtherWeights(const ExportJob& job) {
+  const Json published = PresetModel(job, "quantization");
+  const std::string of = published.is_string() ? published.get<std::string>() : "none";
+  return NameOf(job.scenario().model.quantization) != of;
+}
+
 // The weights, where they are other than the model's files have them.
 void AddWeights(ExportJob& job, Flags& flags) {
   const ModelSpec& model = job.scenario().model;
-  const Json published = PresetModel(job, "quantization");
-  const std::string of = published.is_string() ? published.get<std::string>() : "none",
-                    is = NameOf(model.quantization);
-  if (is != of && is == "fp8") {
+  if (HasOtherWeights(job) && model.quantization == Quantization::kFp8) {
     flags.Add("--quantization", "fp8");
-  } else if (is != of && !job.Preset("model").empty()) {
-    job.LeaveOut("model.quantization = " + is,
-                 "needs a checkpoint in that form: put its name in place of the model's");
+  } else if (!job.Preset("model").empty()) {
+    LeaveOutWeights(job);
   }
   if (model.torch_dtype == DType::kFloat32) flags.Add("--dtype", "float32");
   if (model.torch_dtype == DType::kFloat16 && PresetModel(job, "torch_dtype") != "float16")
@@ -91,6 +96,11 @@ void AddCache(ExportJob& job, const EngineSpec& e, Flags& flags) {
   if (e.kv_cache_dtype == KvCacheDType::kFp8) flags.Add("--kv-cache-dtype", "fp8");
   if (e.num_gpu_blocks_override) flags.Add("--num-gpu-blocks-override", *e.num_gpu_blocks_override);
   flags.Switch("enable-prefix-caching", e.enable_prefix_caching);
+  if (e.hybrid_kv_cache_manager != HybridKvManager::kAuto) {
+    flags.Switch("disable-hybrid-kv-cache-manager",
+                 e.hybrid_kv_cache_manager == HybridKvManager::kOff);
+  }
+  if (e.mamba_cache_mode == MambaCacheMode::kAll) flags.Add("--mamba-cache-mode", "all");
   if (e.kv_offload.cpu_gib > 0) flags.Add("--kv-offloading-size", NumberText(e.kv_offload.cpu_gib));
   if (e.kv_offload.On()) {
     job.LeaveOut("engine.kv_offload", "latencies and bandwidths are the machine's");
@@ -146,6 +156,12 @@ void AddScheduler(ExportJob& job, const EngineSpec& e, const SchedulerSpec& s, F
 }
 
 }  // namespace
+
+void LeaveOutWeights(ExportJob& job) {
+  if (!HasOtherWeights(job)) return;
+  job.LeaveOut(Format("model.quantization = {}", NameOf(job.scenario().model.quantization)),
+               "needs a checkpoint in that form: put its name in place of the model's");
+}
 
 FlagWords VllmFlags(ExportJob& job, std::size_t pool) {
   const PoolSpec& p = job.scenario().cluster.pools[pool];
@@ -309,7 +325,8 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
   job.LeaveOutRest("scheduler", scheduled, "is left out for SGLang");
   for (const char* unknown :
        {"num_gpu_blocks_override", "long_prefill_token_threshold", "kv_offload",
-        "scheduler_reserve_full_isl", "speculative", "max_loras", "max_lora_rank"}) {
+        "scheduler_reserve_full_isl", "speculative", "max_loras", "max_lora_rank",
+        "hybrid_kv_cache_manager", "mamba_cache_mode"}) {
     written.erase(unknown);
   }
   job.LeaveOutRest("engine", written, "is left out for SGLang");
@@ -319,6 +336,10 @@ FlagWords SglangFlags(ExportJob& job, std::size_t pool) {
 void LeaveOutBesideServers(ExportJob& job, bool knows_gpu, bool rolls) {
   const Scenario& s = job.scenario();
   job.LeaveOutSections({"workload"}, "is the clients': the target bench writes it");
+  if (!job.Preset("model").empty()) {
+    job.LeaveOutRest("model", {"quantization", "torch_dtype", "top_p_by_default"},
+                     "is the checkpoint's: no option of a server says it");
+  }
   job.LeaveOutSections({"slo"}, "targets are no settings of a server");
   job.LeaveOutSections({"latency", "measure", "seed"}, "is the simulation's own");
   job.LeaveOutRest("hardware", job.hardware_written, "figures of the GPU are no settings");

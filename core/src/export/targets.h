@@ -67,6 +67,8 @@ FlagWords VllmFlags(ExportJob& job, std::size_t pool);
 FlagWords LinkVariables(ExportJob& job, std::size_t pool);
 FlagWords SglangVariables(const ExportJob& job, std::size_t pool);
 FlagWords SglangFlags(ExportJob& job, std::size_t pool);
+// Says that weights other than those of the model's files need a checkpoint of their own.
+void LeaveOutWeights(ExportJob& job);
 // What stands above the command of a pool; "" with one.
 std::string PoolHeading(ExportJob& job, std::size_t pool);
 // What no server's options say.
