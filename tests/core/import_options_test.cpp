@@ -115,6 +115,17 @@ TEST(ImportLoops, OtherOptionsThatChange_AreSaid) {
       << Listed(imported);
 }
 
+// Each round is cut anew: many of them in a long text end in time, and it is said.
+TEST(ImportLoops, ManyLoopsOfALongScript_AreBounded) {
+  std::string script;
+  for (int i = 0; i < 300; ++i) {
+    const std::string name = "C" + std::to_string(i);
+    script += "for " + name + " in 1 2 3 4 5 6 7 8; do vllm bench serve --model Qwen/Qwen3-8B " +
+              "--max-concurrency $" + name + " --num-prompts $((" + name + "*20)); done\n";
+  }
+  EXPECT_TRUE(Warns(Import(script), "the script is too long to compare the rounds of its loop"));
+}
+
 TEST(ImportOptions, CachesOfLayerGroups) {
   const std::string serve = "vllm serve Qwen/Qwen3-8B ";
   const auto engine = [&](const std::string& options) {

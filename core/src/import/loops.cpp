@@ -16,7 +16,8 @@
 namespace servecast {
 namespace {
 
-constexpr std::size_t kMostRounds = 64, kMostLoopText = 200'000;
+// Rounds of all loops are cut anew, so their text together is bounded.
+constexpr std::size_t kMostRounds = 64, kMostLoopText = 8'000'000;
 
 bool HasPart(std::string_view text, std::string_view part) {
   return text.find(part) != std::string_view::npos;
@@ -137,11 +138,21 @@ void UnrollLoops(std::string_view text, std::vector<CommandWords>& commands, Dra
   }
   if (first.empty()) return;
   commands = CommandsIn(text, first);
+  std::size_t left = kMostLoopText / (text.size() + 1);
   for (const Loop& loop : loops) {
     draft.Warn(FirstOf(loop.name, loop.values, "a loop", loop.path));
-    if (loop.path.empty() || text.size() > kMostLoopText) continue;
+    if (loop.path.empty()) continue;
+    const std::size_t count = std::min(loop.values.size(), kMostRounds);
+    if (count > left) {
+      draft.Warn(
+          Format("the script is too long to compare the rounds of its loop over {}: all "
+                 "options are those of the first",
+                 ShownText(loop.name, 40)));
+      continue;
+    }
+    left -= count;
     std::vector<std::vector<CommandWords>> rounds = {CommandsIn(text, first)};
-    for (std::size_t i = 1; i < std::min(loop.values.size(), kMostRounds); ++i) {
+    for (std::size_t i = 1; i < count; ++i) {
       Variables round = first;
       round[loop.name] = loop.values[i];
       rounds.push_back(CommandsIn(text, round));
