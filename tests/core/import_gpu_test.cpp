@@ -43,6 +43,15 @@ TEST(ImportGpu, SlurmSaysTheGpu) {
   }
 }
 
+TEST(ImportGpu, ACommandThatSbatchWraps_IsRead) {
+  for (const char* wrap : {"--wrap='", "--wrap '"}) {
+    const Imported imported =
+        Import("sbatch --gres=gpu:l40s:4 " + std::string(wrap) + "vllm serve Qwen/Qwen3-8B -tp 4'");
+    EXPECT_EQ(GpuIn(imported), "l40s") << wrap << Listed(imported);
+    EXPECT_EQ(JsonOf(imported.document)["cluster"]["pools"][0]["tensor_parallel"], 4);
+  }
+}
+
 TEST(ImportGpu, SlurmSaysHowManyGpus) {
   const auto script = [](const std::string& options) {
     return "#SBATCH " + options + "\n" + kServe;

@@ -336,18 +336,26 @@ class Cutter {
     words_.push_back(std::exchange(word_, {}));
   }
 
+  // The script that an option of one word starts: behind "-c", and of sbatch's --wrap; "": none.
+  static std::string ScriptAt(const CommandWords& words, std::size_t i) {
+    constexpr std::string_view kWrap = "--wrap=";
+    if (words[i].rfind(kWrap, 0) == 0) return words[i].substr(kWrap.size());
+    if (i + 1 == words.size() || words[i].empty() || words[i][0] != '-') return "";
+    if (words[i] == "--wrap") return words[i + 1];
+    const std::size_t at = i + (words[i + 1] == "--" && i + 2 < words.size() ? 2 : 1);
+    return words[i].back() == 'c' ? words[at] : "";
+  }
+
   void EndCommand() {
     EndWord();
     skips_ = false;
     CommandWords words = std::exchange(words_, {});
     const std::string devices = std::exchange(devices_, {});
     if (!words.empty() && (words[0] == "$" || words[0] == ">")) words.erase(words.begin());
-    for (std::size_t i = 0; i + 1 < words.size() && nested_ < kMostNested; ++i) {
-      const std::size_t at = i + (words[i + 1] == "--" && i + 2 < words.size() ? 2 : 1);
-      const bool script = !words[i].empty() && words[i][0] == '-' && words[i].back() == 'c' &&
-                          words[at].find(' ') != std::string::npos;
-      if (!script) continue;
-      Cutter inner(words[at], nested_ + 1, variables_);
+    for (std::size_t i = 0; i < words.size() && nested_ < kMostNested; ++i) {
+      const std::string script = ScriptAt(words, i);
+      if (script.find(' ') == std::string::npos) continue;
+      Cutter inner(script, nested_ + 1, variables_);
       for (CommandWords& each : inner.Cut()) commands_.push_back(std::move(each));
       for (auto& [name, value] : inner.assigned_) assigned_[name] = std::move(value);
     }

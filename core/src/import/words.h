@@ -17,10 +17,10 @@ bool IsName(char c);
 using Variables = std::map<std::string, std::string, std::less<>>;
 
 // Commands of one word are left out: nothing is imported from them. What stands in one word behind
-// -c is cut again. Redirections are no words. Bash's arrays and sums ("$((A * 2))") are put in
-// where the text, or `known`, says all that is in them; what it does not say stays as it is
-// written, in one word. CUDA_VISIBLE_DEVICES set before a command stays its first word, as it says
-// which GPUs that command has. O(size); a variable's value is cut at 1,000 bytes.
+// -c, or of --wrap, is cut again. Redirections are no words. Bash's arrays and sums ("$((A * 2))")
+// are put in where the text, or `known`, says all that is in them; what it does not say stays as it
+// is written, in one word. CUDA_VISIBLE_DEVICES set before a command stays its first word, as it
+// says which GPUs that command has. O(size); a variable's value is cut at 1,000 bytes.
 std::vector<CommandWords> CommandsIn(std::string_view text, const Variables& known = {});
 
 // Values of loops' variables by their names, "for NAME in 1 2 4"; of one with values that nothing
