@@ -162,7 +162,10 @@ int SearchCommand(const Words& words) {
       DesignSearch::Create(document.value(), std::move(asked.value()),
                            {.least = least == "energy" ? Least::kEnergy : Least::kCost});
   if (!search.ok()) return PrintIssues(Labelled(LabelOf(args), search.issues()));
-  if (!Run(search.value(), trace.value(), *threads)) return kBug;
+  if (!Run(search.value(), trace.value(), *threads)) {
+    fmt::print(stderr, "servecast: a worker process ended before its work was done\n");
+    return kBug;
+  }
   const std::string sentence = search.value().Sentence();
   const int printed = PrintAnswer(
       args.form,

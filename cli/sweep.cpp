@@ -308,7 +308,10 @@ int SweepCommand(const Words& words) {
                       fmt::format("{} of {} points", done, count));
       });
   progress.Wipe();
-  if (!good) return kBug;
+  if (!good) {
+    fmt::print(stderr, "servecast: a worker process ended before its work was done\n");
+    return kBug;
+  }
   if (!at_once) {
     if (const int printed = PrintLines(args.form, lines, SweepText); printed != 0) return printed;
   }

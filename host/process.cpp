@@ -26,14 +26,35 @@ namespace {
 
 namespace fs = std::filesystem;
 
+// A signal's handler: nothing here may allocate.
+void Say(std::string_view sentence) {
+  while (!sentence.empty()) {
+    const ssize_t written = write(STDERR_FILENO, sentence.data(), sentence.size());
+    if (written <= 0) return;
+    sentence.remove_prefix(static_cast<std::size_t>(written));
+  }
+}
+
 #ifdef __EMSCRIPTEN__
 // node answers them: cmake/node_command.js.
 void AnswerSignals() {}
 #else
+// No exit of ours for a bug is silent, whatever ended the program.
+void SayBug(int signal) {
+  Say("servecast: stopped by a bug of servecast (");
+  Say(signal == SIGABRT   ? "SIGABRT, abort"
+      : signal == SIGSEGV ? "SIGSEGV, bad memory access"
+      : signal == SIGBUS  ? "SIGBUS, bad memory access"
+      : signal == SIGFPE  ? "SIGFPE, bad arithmetic"
+                          : "SIGILL, illegal instruction");
+  Say("); please report it with this command and its files\n");
+}
+
 void AnswerSignals() {
   // A broken invariant aborts with its rule on stderr; the shell sees our exit code for a bug.
-  for (const int bug : {SIGABRT, SIGSEGV, SIGFPE, SIGILL}) {
-    std::signal(bug, [](int) {
+  for (const int bug : {SIGABRT, SIGSEGV, SIGBUS, SIGFPE, SIGILL}) {
+    std::signal(bug, [](int signal) {
+      SayBug(signal);
       RemoveUnfinishedFiles();
       std::_Exit(kBug);
     });
@@ -54,8 +75,7 @@ void AnswerOutOfMemory() {
   std::set_new_handler([] {
     constexpr std::string_view kSentence =
         "servecast: out of memory: what was asked for takes more than this process may have\n";
-    // Nothing here may allocate.
-    if (write(STDERR_FILENO, kSentence.data(), kSentence.size()) < 0) std::_Exit(kBadInput);
+    Say(kSentence);
     RemoveUnfinishedFiles();
     std::_Exit(kBadInput);
   });

@@ -1,7 +1,8 @@
 // The command on bad days: a trace for a scenario that says how to replay it, files that would
 // overwrite each other, disks and memory that end, and documents made to be tiresome.
 import assert from 'node:assert/strict';
-import { spawnSync } from 'node:child_process';
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
 import {
   chmodSync,
   copyFileSync,
@@ -279,4 +280,20 @@ test('Fidelity_OfNothingThatCanBeCompared_IsBadInput', () => {
     write(path('notes.csv'), 'a,b\n1,2\n');
     assert.equal(servecast('fidelity', '--data', folder).status, 2);
   });
+});
+
+// --- Bugs ----------------------------------------------------------------------------------------
+
+test('a crash says so on stderr, with the exit code of a bug', { skip: process.platform === 'win32' }, async () => {
+  for (const signal of ['SIGSEGV', 'SIGFPE', 'SIGABRT']) {
+    const child = spawn(command, ['mcp'], { stdio: ['pipe', 'pipe', 'pipe'] });
+    let stderr = '';
+    child.stderr.setEncoding('utf8').on('data', (text) => (stderr += text));
+    child.stdin.write('{"jsonrpc":"2.0","id":1,"method":"ping"}\n');
+    await once(child.stdout, 'data'); // it runs
+    child.kill(signal);
+    const [status] = await once(child, 'close');
+    assert.equal(status, 70, signal);
+    assert.match(stderr, new RegExp(`bug of servecast \\(${signal}`), signal);
+  }
 });
