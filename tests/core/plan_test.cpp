@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "core/documents.h"
 #include "gtest/gtest.h"
+#include "plan/answers.h"
 #include "servecast/experiment.h"
 #include "testing/words.h"
 
@@ -124,6 +125,40 @@ TEST(Plan, TargetThatNoLoadKeeps_IsSaid) {
       Planned(Changed({R"(slo=[{"metric":"ttft","percentile":50,"limit_ms":0.1}])"}));
   EXPECT_EQ(answer.outcome, PlanOutcome::kNone);
   EXPECT_EQ(answer.binding, 0u);
+}
+
+// From 5.53 req/s on, halving ends at a rate at which the runs of scouts last as long as a run may,
+// and those of places, which have more requests, too long.
+TEST(Plan, LightestLoadThatCannotRun_EndsTheLineBeforeIt) {
+  const PlanAnswer answer =
+      Planned(Changed({R"(slo=[{"metric":"ttft","percentile":50,"limit_ms":0.1}])",
+                       "workload.arrivals.rate_per_s=5.53"}));
+  EXPECT_EQ(answer.outcome, PlanOutcome::kNone);
+  EXPECT_NE(answer.refused, "");
+}
+
+// Two in five prompts are longer than the engine takes: at every load, and for every number of
+// replicas. It is known from one run.
+TEST(Plan, PromptsThatNoEngineTakes_AreWhyNothingKeepsTheTarget) {
+  const std::string document =
+      Changed({R"(slo=[{"metric":"tpot","percentile":50,"limit_ms":1000},
+               {"metric":"e2e","percentile":90,"limit_ms":60000}])",
+               R"(workload.prompt_tokens={"distribution":"uniform","min":1,"max":1000})",
+               "engine.max_model_len=600"});
+  const PlanAnswer answer = Planned(document);
+  EXPECT_EQ(answer.outcome, PlanOutcome::kNone);
+  EXPECT_EQ(answer.runs, 1);
+  ASSERT_TRUE(answer.never);
+  EXPECT_EQ(answer.never->target, 1u);
+  EXPECT_NEAR(answer.never->dropped_share, 0.4, 0.05);
+  const Scenario scenario = Parsed(document);
+  FleetAnswer fewest;
+  fewest.outcome = PlanOutcome::kNone;
+  fewest.never = answer.never;
+  for (const std::string& sentence :
+       {MaxRateSentence(scenario, answer), MinGpusSentence(scenario, fewest)}) {
+    EXPECT_NE(sentence.find("longer than the engine accepts"), std::string::npos) << sentence;
+  }
 }
 
 // Lengths that vary, or clients stay in step for ever and how they began decides.

@@ -66,6 +66,13 @@ enum class PlanOutcome {
   kUnknown,    // too few samples, or too much work, to say
 };
 
+// A target that no load and no number of replicas keeps: the engine never takes so many of its
+// requests, as their prompts are too long, that the others cannot make up for them.
+struct NeverKept {
+  std::size_t target = 0;
+  double dropped_share = 0;  // of the target's requests
+};
+
 struct PlanAnswer {
   PlanOutcome outcome = PlanOutcome::kUnknown;
   // The highest load, or the fewest replicas, that meet all targets. The interval is what 95 % of
@@ -85,6 +92,7 @@ struct PlanAnswer {
   double cached_share = 0;  // of the prompt tokens, in one run at the heaviest place within
   // The nearest place that cannot run, with the issue; empty: all that were asked could.
   std::string refused;
+  std::optional<NeverKept> never;  // the outcome is kNone, and this is why
 };
 
 class Plan {
@@ -120,7 +128,8 @@ struct FleetAnswer {
   std::vector<Pool> pools;             // as in the scenario
   std::optional<std::size_t> binding;  // the target that one replica fewer misses; none: the load
   std::int64_t runs = 0, requests = 0;
-  std::string refused;  // as of PlanAnswer
+  std::string refused;             // as of PlanAnswer
+  std::optional<NeverKept> never;  // likewise
 
   // Of all pools: the answer, its ends, and the bound that no system can beat.
   std::int64_t Gpus() const;

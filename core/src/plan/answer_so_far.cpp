@@ -35,6 +35,12 @@ class Answering {
       most = point.goodput_per_s;
       answer.knee = point.at;
     }
+    if (p_.never) {
+      answer.never = p_.never;
+      answer.outcome = PlanOutcome::kNone;
+      answer.binding = p_.never->target;
+      return answer;
+    }
     // What all places have in common says between which two it is.
     std::vector<Sample> seen = SamplesOf(Known(), p_.Whole() ? Curve::kValue : Curve::kFirst);
     const bool known = std::all_of(Known().begin(), Known().end(),

@@ -23,6 +23,17 @@ const char* OutcomeName(PlanOutcome outcome) {
   return "unknown";
 }
 
+std::string NeverSentence(const Scenario& scenario, const std::optional<NeverKept>& never,
+                          std::string_view nothing) {
+  if (!never) return Format("{} keeps the targets.", nothing);
+  const SloSpec& slo = scenario.slo[never->target];
+  const std::string of = slo.of_class.empty() ? "" : " of " + slo.of_class;
+  return Format(
+      "{} keeps {}: {} of the prompts{} are longer than the engine accepts and are dropped, and "
+      "the target allows {}.",
+      nothing, Target(slo), Percent(never->dropped_share), of, Percent(1 - slo.percentile / 100));
+}
+
 void WriteAnswer(double value, double low, double high, std::string_view unit, JsonWriter& out) {
   out.Key("answer"), out.BeginObject();
   out.Key("value"), out.Number(value);
@@ -169,6 +180,7 @@ std::string MaxRateSentence(const Scenario& scenario, const PlanAnswer& answer) 
                     ThreeDigits(answer.value), answer.unit, ThreeDigits(answer.low),
                     ThreeDigits(answer.high), BindingOf(scenario, answer.binding));
     case PlanOutcome::kNone:
+      if (answer.never) return NeverSentence(scenario, answer.never, "No load");
       return Format("Misses a target at any load, {} among them.",
                     BindingOf(scenario, answer.binding));
     case PlanOutcome::kUnbounded:
@@ -193,7 +205,12 @@ void WriteMinGpus(const Scenario& scenario, const FleetAnswer& answer, JsonWrite
     out.Key("answer"), out.Null();
   }
   out.Key("least_gpus"), found ? out.Number(answer.LeastGpus()) : out.Null();
-  out.Key("binding"), found ? out.Text(BindingOf(scenario, answer.binding)) : out.Null();
+  out.Key("binding");
+  if (found) {
+    out.Text(BindingOf(scenario, answer.binding));
+  } else {
+    answer.never ? out.Text(Target(scenario.slo[answer.never->target])) : out.Null();
+  }
   WriteTargets(scenario, out);
   out.Key("pools"), out.BeginArray();
   for (std::size_t i = 0; i < answer.pools.size(); ++i) {
@@ -207,8 +224,8 @@ void WriteMinGpus(const Scenario& scenario, const FleetAnswer& answer, JsonWrite
 
 std::string MinGpusSentence(const Scenario& scenario, const FleetAnswer& answer) {
   if (answer.outcome == PlanOutcome::kNone) {
-    return answer.refused.empty()
-               ? "No number of replicas keeps the targets."
+    return answer.never || answer.refused.empty()
+               ? NeverSentence(scenario, answer.never, "No number of replicas")
                : "No number of replicas that can run keeps the targets: " + answer.refused + ".";
   }
   if (answer.outcome != PlanOutcome::kFound) return kTooFew;
@@ -257,13 +274,15 @@ void WriteGrowth(const std::vector<GrowthStep>& steps, const GrowthAsked& asked,
   out.EndArray();
 }
 
-std::string GrowthSentence(const std::vector<GrowthStep>& steps, const GrowthAsked& asked) {
+std::string GrowthSentence(const Scenario& scenario, const std::vector<GrowthStep>& steps,
+                           const GrowthAsked& asked) {
   const GrowthStep& now = steps.front();
   switch (now.most.outcome) {
     case PlanOutcome::kFound:
       break;
     case PlanOutcome::kNone:
-      return "A target is missed at any load.";
+      return now.most.never ? NeverSentence(scenario, now.most.never, "No load")
+                            : "A target is missed at any load.";
     case PlanOutcome::kUnbounded:
       return "The targets hold at every load that was tried.";
     case PlanOutcome::kUnknown:

@@ -17,6 +17,10 @@ namespace servecast {
 // The sentence where a run ended before enough requests had.
 inline constexpr const char* kTooFew = "Too little ran to judge the targets.";
 
+// That nothing keeps the targets; `nothing`: "No load". With the reason, where it is known.
+std::string NeverSentence(const Scenario& scenario, const std::optional<NeverKept>& never,
+                          std::string_view nothing);
+
 // "found".
 const char* OutcomeName(PlanOutcome outcome);
 
@@ -41,7 +45,8 @@ struct GrowthAsked {
   std::optional<std::int64_t> from;
 };
 void WriteGrowth(const std::vector<GrowthStep>& steps, const GrowthAsked& asked, JsonWriter& out);
-std::string GrowthSentence(const std::vector<GrowthStep>& steps, const GrowthAsked& asked);
+std::string GrowthSentence(const Scenario& scenario, const std::vector<GrowthStep>& steps,
+                           const GrowthAsked& asked);
 
 // Each drill by its name, with the report of its runs.
 using DrillReports = std::vector<std::pair<std::string, Report>>;

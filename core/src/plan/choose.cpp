@@ -50,6 +50,8 @@ class Choice {
 
   void Choose() {
     if (p_.scouting) return Scout();
+    // The only place could not run: the line ends before it now.
+    if (p_.places.empty()) return void(Add(WhereScoutsCross()));
     if (!p_.HasMiddle()) {
       const std::vector<Sample> seen = SamplesOf(p_.places, Curve::kFirst);
       const double straight = std::clamp(kTells / p_.growth, 0.07, 0.25);
@@ -86,7 +88,15 @@ class Choice {
     // Of runs that had to be long, one in batches stands for many.
     const bool few = !Affords(static_cast<std::int64_t>(kAtOnce * kPlaceRuns));
     if (p_.length > kLength && few) p_.wanted = 1;
-    Add(CrossingOf(p_.slope, seen));
+    Add(WhereScoutsCross());
+  }
+
+  // Within the line, of which scouts may have run where longer runs cannot.
+  double WhereScoutsCross() const {
+    const std::vector<Sample> seen = SamplesOf(p_.scouts, Curve::kValue);
+    const Line& line = p_.slope.line();
+    if (seen.empty()) return p_.slope.PlaceAt(p_.slope.Along(line.own));
+    return std::clamp(CrossingOf(p_.slope, seen), line.least, line.most);
   }
 
   // All scouts miss, and the lightest two hardly differ: that may be chance, which lighter loads

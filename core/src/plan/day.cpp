@@ -90,7 +90,10 @@ struct DayPlan::State {
     for (DayHour& hour : result.hours) {
       const auto needed = fewest.find(hour.load);
       if (needed == fewest.end()) return !AskFewest(hour.load);
-      if (needed->second.outcome != PlanOutcome::kFound) return Stop(needed->second.outcome);
+      if (needed->second.outcome != PlanOutcome::kFound) {
+        result.never = needed->second.never;
+        return Stop(needed->second.outcome);
+      }
       const FleetAnswer::Pool& pool = needed->second.pools[0];
       const auto most = held.find(pool.replicas);
       if (most == held.end()) return !AskHeld(pool.replicas);
@@ -227,8 +230,10 @@ void WriteDay(const DayAnswer& answer, JsonWriter& out) {
   out.Key("runs"), out.Integer(answer.runs);
 }
 
-std::string DaySentence(const DayAnswer& answer) {
-  if (answer.outcome == PlanOutcome::kNone) return "No number of replicas keeps the targets.";
+std::string DaySentence(const Scenario& scenario, const DayAnswer& answer) {
+  if (answer.outcome == PlanOutcome::kNone) {
+    return NeverSentence(scenario, answer.never, "No number of replicas");
+  }
   if (answer.outcome == PlanOutcome::kUnbounded) return "Any number of replicas keeps the targets.";
   if (answer.outcome != PlanOutcome::kFound) return kTooFew;
   const Sums sums = SumsOf(answer);

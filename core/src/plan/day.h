@@ -43,6 +43,7 @@ struct DayAnswer {
   std::int64_t gpus_per_replica = 1;
   std::optional<double> price_per_gpu_hour;
   std::int64_t runs = 0;
+  std::optional<NeverKept> never;  // as of PlanAnswer
 };
 
 // Hours are taken for themselves: each is long beside what its requests take, replicas come and go
@@ -68,6 +69,6 @@ class DayPlan {
 
 // Members of an open object.
 void WriteDay(const DayAnswer& answer, JsonWriter& out);
-std::string DaySentence(const DayAnswer& answer);
+std::string DaySentence(const Scenario& scenario, const DayAnswer& answer);
 
 }  // namespace servecast

@@ -126,6 +126,7 @@ struct FleetPlan::State {
       for (const std::size_t pool : {std::size_t{1}, std::size_t{0}}) {
         const PlanAnswer* fewest = Fewest(pool, counts);
         while (fewest != nullptr && fewest->outcome == PlanOutcome::kNone) {
+          if (fewest->never) return PlanOutcome::kNone;
           const std::optional<bool> hopeless = options.scouts_only ? Hopeless() : false;
           if (!hopeless) return std::nullopt;
           if (*hopeless) return PlanOutcome::kNone;
@@ -258,6 +259,7 @@ struct FleetPlan::State {
     if (!current->Advance(max_steps)) return false;
     const PlanAnswer& found = answers[asked] = current->Answer();
     if (!found.refused.empty()) refused = found.refused;
+    if (found.never) never = found.never;
     runs += found.runs;
     requests += found.requests;
     work += found.work;
@@ -275,6 +277,7 @@ struct FleetPlan::State {
   std::optional<FleetAnswer> answer;
   std::int64_t runs = 0, requests = 0, work = 0;
   std::string refused;
+  std::optional<NeverKept> never;
   mutable double shown = 0;
 };
 
@@ -322,6 +325,7 @@ FleetAnswer FleetPlan::Answer() const {
   answer.runs = state_->runs;
   answer.requests = state_->requests;
   answer.refused = state_->refused;
+  answer.never = state_->never;
   return answer;
 }
 

@@ -10,6 +10,7 @@
 #include "experiment/lives.h"
 #include "experiment/replications.h"
 #include "io/pool_checks.h"
+#include "metrics/records.h"
 #include "plan/answer_so_far.h"
 #include "plan/choose.h"
 #include "plan/drawn.h"
@@ -34,6 +35,35 @@ double CachedShare(const PrefixCacheReport& cache) {
   return cache.query_tokens == 0
              ? 0
              : static_cast<double>(cache.hit_tokens) / static_cast<double>(cache.query_tokens);
+}
+
+// The share of requests that is dropped for their length is that of the prompts drawn: no load and
+// no number of replicas changes it. Where it is clearly (two standard errors) more than a target
+// may lose, nothing keeps the target. Of several such targets the one that is missed most.
+std::optional<NeverKept> NeverKeptOf(const Scenario& scenario, const RunRecords& run) {
+  std::optional<NeverKept> never;
+  double most = 0;
+  for (std::size_t k = 0; k < scenario.slo.size(); ++k) {
+    const SloSpec& slo = scenario.slo[k];
+    double dropped = 0, all = 0;
+    for (std::size_t i = 0; i < run.requests.arrival.size(); ++i) {
+      if (run.requests.arrival[i] < 0 || run.requests.arrival[i] > run.end) continue;
+      const bool foreign =
+          !slo.of_class.empty() &&
+          (run.requests.of_class.empty() ||
+           scenario.workload.classes[run.requests.of_class[i]].name != slo.of_class);
+      if (foreign) continue;
+      all += 1;
+      dropped += run.results.state[i] == RequestState::kDropped ? 1 : 0;
+    }
+    if (dropped == 0) continue;
+    const double share = dropped / all, allowed = 1 - slo.percentile / 100;
+    const double excess = share - 2 * std::sqrt(share * (1 - share) / all) - allowed;
+    if (excess <= most) continue;
+    most = excess;
+    never = NeverKept{k, share};
+  }
+  return never;
 }
 
 }  // namespace
@@ -96,18 +126,21 @@ struct Plan::State {
     Observations& seen =
         place.runs.emplace_back(ObservationsOf(p.scenario, current->Records(), report));
     CountThoseWithoutAnswer(seen);
+    if (p.runs == 0 && !IsBlis(p.scenario.engine.compat)) {
+      p.never = NeverKeptOf(p.scenario, current->Records());
+    }
     if (place.runs.size() == 1 || has_itl) needed = LengthFor(place, report, seen.mean_e2e_s);
     p.work += place.work;
     p.requests += static_cast<std::int64_t>(seen.arrival.size());
     ++p.runs;
     current.reset();
-    if (p.scouting && needed > place.length) {
+    if (p.scouting && needed > place.length && !p.never) {
       place.length = needed;
       place.runs.clear();  // of a system that fills up and empties
-    } else if (place.runs.size() == place.wanted) {
+    } else if (place.runs.size() == place.wanted || p.never) {
       Read(place);
     }
-    if (p.work > p.options.most_work) p.finished = true;
+    if (p.work > p.options.most_work || p.never) p.finished = true;
     return p.finished;
   }
 

@@ -183,7 +183,7 @@ class Growth final : public Question::Answerer {
     Write(out);
     checks.Write(out);
   }
-  std::string Sentence() const override { return GrowthSentence(plan_.Steps(), asked_); }
+  std::string Sentence() const override { return GrowthSentence(scenario_, plan_.Steps(), asked_); }
   // What is said of today's replicas, and of those that are needed when these no longer do.
   std::vector<Check> ToCheck() const override {
     const std::vector<GrowthStep>& steps = plan_.Steps();
@@ -230,7 +230,7 @@ class Day final : public Question::Answerer {
     Write(out);
     checks.Write(out);
   }
-  std::string Sentence() const override { return DaySentence(plan_.Answer()); }
+  std::string Sentence() const override { return DaySentence(scenario_, plan_.Answer()); }
   // Of the busiest hour.
   std::vector<Check> ToCheck() const override {
     const DayAnswer answer = plan_.Answer();

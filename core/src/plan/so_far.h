@@ -40,6 +40,7 @@ struct SoFar {
   std::int64_t work = 0, runs = 0, requests = 0;
   bool seats_to_spare = true;  // see PlanAnswer
   std::string refused;         // likewise
+  std::optional<NeverKept> never;
 
   // How the choice went: see choose.cpp.
   double growth = StrainGrowth{}.value;  // by the scouts
