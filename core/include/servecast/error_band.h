@@ -64,7 +64,7 @@ class ErrorBand {
   // simulator.
   static std::optional<ErrorBand> Create(Scenario scenario, Trace trace, const Report& report);
 
-  // The same of nodes alone, without an experiment's figures: for Probability().
+  // Whether a scenario has such an error to know; else as above.
   static std::optional<ErrorBand> Create(Scenario scenario, Trace trace);
 
   ErrorBand(ErrorBand&&) noexcept;
@@ -77,10 +77,6 @@ class ErrorBand {
   // Bands and probability of the report's targets; restates its verdict by them. nullopt: some run
   // could not be made, and the report stays as it is. Requires: finished.
   std::optional<Banded> Put(const Sureness& sureness, Report& report) const;
-
-  // That all targets are met, without sampling; nullopt: some run could not be made, or has no
-  // figure of a target. Requires: finished.
-  std::optional<double> Probability() const;
 
  private:
   struct State;

@@ -229,18 +229,4 @@ std::optional<Banded> ErrorBand::Put(const Sureness& sureness, Report& report) c
   return banded;
 }
 
-std::optional<double> ErrorBand::Probability() const {
-  const State& s = *state_;
-  if (s.failed) return std::nullopt;
-  std::vector<Response> responses;
-  for (std::size_t k = 0; k < s.scenario.slo.size(); ++k) {
-    SloResult none;
-    none.slo = s.scenario.slo[k];
-    const std::optional<Response> response = s.ResponseOf(none, k, 0, true);
-    if (!response) return std::nullopt;
-    responses.push_back(*response);
-  }
-  return ProbabilityMet(responses);
-}
-
 }  // namespace servecast

@@ -61,6 +61,10 @@ bool Checks::Advance(std::int64_t max_steps) {
   if (done_.size() == checks_.size()) return true;
   if (!current_) {
     const Check& check = checks_[done_.size()];
+    if (check.known != nullptr) {
+      done_.push_back({*check.known, ""});
+      return done_.size() == checks_.size();
+    }
     Result<Experiment> made = Experiment::Create(
         check.scenario, trace_, {.most_work = check.most_work, .names_limit = false});
     if (!made.ok()) {

@@ -24,6 +24,8 @@ struct Check {
   double at = 0;      // the place of a curve; 0: of none
   // As of ExperimentOptions: as much as a run, or less where only a clear no would be news.
   std::int64_t most_work = ExperimentOptions().most_work;
+  // Its report, where that run was made already; it outlives the checks. nullptr: it is made.
+  const Report* known = nullptr;
 };
 
 // Experiments one after the other, each as long as that of a run. Resumable like one.

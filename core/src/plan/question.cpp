@@ -81,7 +81,7 @@ class Checked final : public Question::Answerer {
 std::optional<SurePlaces> SureOf(const Scenario& scenario, const Trace& trace,
                                  const PlanAnswer& answer) {
   if (answer.outcome != PlanOutcome::kFound) return std::nullopt;
-  return SurePlaces::Create(scenario, trace, PlanOptions(), answer.value);
+  return SurePlaces::Create(scenario, trace, PlanOptions(), {answer.low, answer.high});
 }
 // Of a single pool; of two it is not asked.
 std::optional<SurePlaces> SureOf(const Scenario& scenario, const Trace& trace,
@@ -89,8 +89,9 @@ std::optional<SurePlaces> SureOf(const Scenario& scenario, const Trace& trace,
   if (answer.outcome != PlanOutcome::kFound || answer.pools.size() != 1) return std::nullopt;
   PlanOptions options;
   options.line = PlanLine::kReplicas;
+  const FleetAnswer::Pool& pool = answer.pools[0];
   return SurePlaces::Create(scenario, trace, options,
-                            static_cast<double>(answer.pools[0].replicas));
+                            {static_cast<double>(pool.replicas), static_cast<double>(pool.low)});
 }
 template <class Other>
 std::optional<SurePlaces> SureOf(const Scenario&, const Trace&, const Other&) {
@@ -138,7 +139,12 @@ class OfPlan final : public Question::Answerer {
     if constexpr (std::is_same_v<Planned, SpeculationPlan>) {
       return {};
     } else {
-      return ChecksOf(scenario_, plan_.Answer());
+      std::vector<Check> checks = ChecksOf(scenario_, plan_.Answer());
+      for (Check& check : checks) {
+        const bool whole = check.most_work == ExperimentOptions().most_work;
+        check.known = sure_ && check.at > 0 && whole ? sure_->ReportAt(check.at) : nullptr;
+      }
+      return checks;
     }
   }
   void WriteChecked(const Checks& checks, JsonWriter& out) const override {
