@@ -796,7 +796,8 @@ export interface Design {
 }
 
 export interface SearchAnswer {
-  readonly outcome: 'found' | 'none' | 'partial';
+  /** "unknown": some designs could not be judged, and none that was keeps the targets. */
+  readonly outcome: 'found' | 'none' | 'unknown' | 'partial';
   /** $/h, or GPUs where none has a price; J/token of the least energy. */
   readonly answer: SearchValue | null;
   /** Ids of points. */

@@ -19,6 +19,7 @@
 #include "plan/design_plan.h"
 #include "plan/drawn.h"
 #include "plan/named_axes.h"
+#include "plan/search_words.h"
 #include "plan/token_prices.h"
 #include "servecast/simulation.h"
 #include "testing/asked.h"
@@ -402,6 +403,23 @@ TEST(DesignPlan, MoreThanAnAlternativeCosts_IsGivenUp) {
   task.rung = Rung::kCertain;
   task.most = 0;
   EXPECT_FALSE(Answered(task).given_up);
+}
+
+TEST(DesignSearch, DesignsThatCouldNotBeJudged_AreNotSaidToMiss) {
+  std::vector<DesignPoint> points(2);
+  const std::vector<Axis> axes;
+  const std::vector<Design> designs(2);
+  const std::vector<SloSpec> targets;
+  const auto said = [&](DesignState state) {
+    points[0].state = DesignState::kMisses;
+    points[1].state = state;
+    return SearchSentence({axes, designs, points, targets, /*finished=*/true}, {});
+  };
+  EXPECT_EQ(said(DesignState::kMisses), "None of 2 designs keeps the targets.");
+  EXPECT_EQ(said(DesignState::kUnknown),
+            "No design is known to keep the targets: 1 of 2 designs could not be judged.");
+  points[1].given_up = true;  // it costs too much, whatever it keeps
+  EXPECT_EQ(said(DesignState::kUnknown), "None of 2 designs keeps the targets.");
 }
 
 TEST(DesignSearch, OrderOfTasks_ChangesNoByte) {

@@ -127,6 +127,19 @@ TEST(Plan, TargetThatNoLoadKeeps_IsSaid) {
   EXPECT_EQ(answer.binding, 0u);
 }
 
+// Gaps have percentiles of whole runs alone: a scout, one run, has one too.
+TEST(Plan, TargetOfGaps_IsPlannedAsItIsJudged) {
+  const std::string document = Changed({R"(slo=[{"metric":"itl","percentile":99,"limit_ms":12}])"});
+  const PlanAnswer answer = Planned(document);
+  ASSERT_EQ(answer.outcome, PlanOutcome::kFound);
+  EXPECT_EQ(answer.binding, 0u);
+  const auto at = [&](double rate) {
+    return StrainAt(document, "workload.arrivals.rate_per_s=" + std::to_string(rate));
+  };
+  EXPECT_LE(at(0.97 * answer.low), 1);
+  EXPECT_GT(at(1.03 * answer.high), 1);
+}
+
 // From 5.53 req/s on, halving ends at a rate at which the runs of scouts last as long as a run may,
 // and those of places, which have more requests, too long.
 TEST(Plan, LightestLoadThatCannotRun_EndsTheLineBeforeIt) {

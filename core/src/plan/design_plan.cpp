@@ -9,6 +9,7 @@
 #include "cost/own_models.h"
 #include "metrics/power.h"
 #include "metrics/words.h"
+#include "plan/answers.h"
 #include "plan/before_runs.h"
 #include "plan/checks.h"
 #include "plan/drawn.h"
@@ -280,6 +281,7 @@ struct DesignPlan::State {
       if (better) place = &tried;
     }
     if (place == nullptr || answer.outcome == PlanOutcome::kUnknown) return SayUnknown();
+    if (answer.never) return SayNever(answer, *place);
     if (answer.outcome == PlanOutcome::kNone && most_replicas > 0 && place->low > 1)
       return GiveUp();
     DesignPoint::Pool& pool = point.pools[0];
@@ -290,6 +292,13 @@ struct DesignPlan::State {
     const bool least = pool.replicas <= scenario.cluster.pool().attention_data_parallel;
     if (found && !fixed && !least) point.binding = BindingOf(answer.binding);
     Read(*place);
+  }
+
+  void SayNever(const PlanAnswer& answer, const PlanPoint& place) {
+    Read(place);
+    point.state = DesignState::kMisses;
+    point.reason = NeverSentence(scenario, answer.never, "no number of replicas");
+    point.reason.pop_back();  // a reason is no sentence
   }
 
   // Nothing but who may run reads how many seats there are.

@@ -58,6 +58,19 @@ std::vector<double> OwnOf(const Scenario& scenario, const Findings& found) {
   return own;
 }
 
+// Gaps are known of whole runs only. Of fewer runs than have an interval (a scout is one) it is
+// their mean alone, as `servecast run` has it of one run.
+std::optional<Interval> GapsAlone(const std::vector<Observations>& runs, std::size_t k) {
+  double sum = 0, count = 0;
+  for (const Observations& run : runs) {
+    if (run.gap_percentile_ms[k] < 0) continue;
+    sum += run.gap_percentile_ms[k];
+    count += 1;
+  }
+  if (count == 0) return std::nullopt;
+  return Interval{sum / count, sum / count, sum / count, 0};
+}
+
 }  // namespace
 
 void ReadPlace(const Scenario& scenario, bool steady, bool long_runs, PlanPlace& place) {
@@ -85,7 +98,8 @@ void ReadPlace(const Scenario& scenario, bool steady, bool long_runs, PlanPlace&
   place.known = true;
   for (std::size_t k = 0; k < scenario.slo.size(); ++k) {
     const SloSpec& slo = scenario.slo[k];
-    const TargetFinding& target = found.targets[k];
+    TargetFinding target = found.targets[k];
+    if (!target.ms && slo.metric == SloMetric::kItl) target.ms = GapsAlone(place.runs, k);
     PlanTarget& out = p.targets.emplace_back();
     out.unserved_share = target.unserved.value;
     if (!target.ms) {

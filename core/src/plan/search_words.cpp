@@ -170,6 +170,15 @@ std::string EnergySentence(const SearchParts& search, const Conclusion& found,
   return text;
 }
 
+// Designs that a finished search could not judge. (Who was given up costs far too much, whatever it
+// keeps.)
+std::int64_t UnknownOf(const SearchParts& search) {
+  if (!search.finished) return 0;
+  return std::count_if(search.points.begin(), search.points.end(), [](const DesignPoint& point) {
+    return point.state == DesignState::kUnknown && !point.given_up;
+  });
+}
+
 // By the states that the answer counts: "52 of 96 designs keep the targets, 26 are too close to
 // call."
 std::string HeldText(const SearchParts& search) {
@@ -181,6 +190,11 @@ std::string HeldText(const SearchParts& search) {
   const std::string all = Count(static_cast<std::int64_t>(search.designs.size()), "design");
   const std::string close =
       near == 0 ? "" : Format(", {} {} too close to call", near, near == 1 ? "is" : "are");
+  const std::int64_t unknown = UnknownOf(search);
+  if (meet == 0 && unknown > 0) {
+    return Format("No design is known to keep the targets: {} of {} could not be judged{}.",
+                  unknown, all, close);
+  }
   return meet == 0
              ? Format("None of {} keeps the targets{}.", all,
                       near == 0 ? "" : " for certain" + close)
@@ -200,7 +214,10 @@ std::string SearchJson(const SearchParts& search, const Conclusion& found, bool 
   const DesignPoint* best = id ? &search.points[Index(*id)] : nullptr;
   out.BeginObject();
   out.Key("outcome");
-  out.Text(!search.finished ? "partial" : best != nullptr ? "found" : "none");
+  out.Text(!search.finished        ? "partial"
+           : best != nullptr       ? "found"
+           : UnknownOf(search) > 0 ? "unknown"
+                                   : "none");
   out.Key("answer");
   best != nullptr ? WriteAnswer(*best, found, out) : out.Null();
   out.Key("cheapest"), found.cheapest ? out.Integer(*found.cheapest) : out.Null();
