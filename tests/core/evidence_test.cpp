@@ -179,6 +179,24 @@ TEST(ErrorBand, WhereTooManyAreLost_MeetsNothing) {
       << answer.report.verdict.sentence;
 }
 
+// What is served of an overload says at which factors it would be served, however short a node's
+// run: a target of attainment fails by it as those of latencies do.
+TEST(ErrorBand, OfAnOverload_FailsAttainmentAsPercentiles) {
+  Scenario scenario = Chat("llama-3.1-8b", "h100-sxm", 400);
+  scenario.workload.requests = 3000;
+  const std::vector<std::vector<SloSpec>> sets = {
+      {{SloMetric::kAttainment, 95, 0, 400, 30, {}, ""}},
+      {{SloMetric::kTtft, 95, 400, {}, {}, {}, ""}, {SloMetric::kTpot, 95, 30, {}, {}, {}, ""}}};
+  for (const std::vector<SloSpec>& slo : sets) {
+    scenario.slo = slo;
+    const Answer answer = Banding(scenario, INT64_MAX);
+    ASSERT_TRUE(answer.banded && answer.banded->probability);
+    EXPECT_LT(*answer.banded->probability, 0.1);
+    EXPECT_EQ(answer.report.verdict.state, VerdictState::kOverloaded)
+        << answer.report.verdict.sentence;
+  }
+}
+
 TEST(ErrorBand, OfACalibratedServer_IsNarrower) {
   Scenario scenario = Chat("qwen3-32b", "h200-sxm", 1);
   scenario.slo = {{SloMetric::kTpot, 99, 1000, {}, {}, {}, ""}};

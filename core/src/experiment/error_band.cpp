@@ -126,15 +126,26 @@ struct ErrorBand::State {
     return ++node == factors.size();
   }
 
+  // Whether the load is more than is served at a node, by what the experiment served at most: a
+  // node's run is short, and may end before the queue is long.
+  bool IsOverloadedAt(std::size_t n, const Report& report) const {
+    if (!report.overload) return false;
+    const double fastest = factors[n].step * std::min(1.0, factors[n].prompt);
+    return report.overload->high < report.overload->offered_per_s * fastest;
+  }
+
   // nullopt: some run has no figure of it. `whether_met`: a run that loses too many misses,
   // whatever the latency of the others.
-  std::optional<Response> ResponseOf(const SloResult& result, std::size_t k, double requests,
+  std::optional<Response> ResponseOf(const Report& report, std::size_t k, double requests,
                                      bool whether_met) const {
+    const SloResult& result = report.slo[k];
     const Figure own = FigureOf(result, requests);
     Response r;
-    for (const std::vector<Figure>& of : figures) {
+    for (std::size_t n = 0; n < figures.size(); ++n) {
+      const std::vector<Figure>& of = figures[n];
       if (!(of[k].value > 0)) return std::nullopt;
-      const bool misses = whether_met && of[k].loses;
+      const bool misses =
+          (whether_met && of[k].loses) || (Waits(result.slo.metric) && IsOverloadedAt(n, report));
       r.at.push_back(misses ? std::numeric_limits<double>::infinity() : of[k].value);
     }
     r.forecast = result.unbounded ? 0 : own.value;
@@ -203,10 +214,10 @@ std::optional<Banded> ErrorBand::Put(const Sureness& sureness, Report& report) c
     const SloResult& result = report.slo[k];
     // A figure of one run has no interval, so nobody knows how far it scatters.
     if (!result.low_ms && !result.low_share && !result.unbounded) continue;
-    const std::optional<Response> response = s.ResponseOf(result, k, requests, false);
+    const std::optional<Response> response = s.ResponseOf(report, k, requests, false);
     if (!response) continue;
     band = State::BandFor(*response, result.slo.metric == SloMetric::kAttainment);
-    responses.push_back(*s.ResponseOf(result, k, requests, true));
+    responses.push_back(*s.ResponseOf(report, k, requests, true));
     band->probability = ProbabilityMet({&responses.back(), 1});
   }
   // A band says nothing of requests that are not served: where these alone are too many, they

@@ -68,7 +68,8 @@ std::string BandedFigure(const SloResult& result, const TargetBand& band) {
   SloResult banded = result;
   const std::string name = TargetName(result.slo);
   if (result.unbounded || (!result.value_ms && !result.share)) {
-    return name + ", which grows for as long as requests come";
+    const bool share = result.slo.metric == SloMetric::kAttainment;
+    return Format("{}, which {} for as long as requests come", name, share ? "falls" : "grows");
   }
   if (result.share) {
     banded.low_share = band.low;
