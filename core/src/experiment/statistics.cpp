@@ -41,6 +41,8 @@ class Tail {
     Order(kTimes * (1 - percent / 100));
   }
 
+  double size() const { return static_cast<double>(all_.size()); }
+
   double At(double percent) {
     if (Rank(percent) < sorted_from_) Order(1);
     return Percentile(all_, percent);
@@ -126,6 +128,13 @@ std::vector<Interval> PercentileIntervals(const Groups& groups, double percent,
   Tail tail(groups, percent);
   const double value = tail.At(percent);
   const double beyond = 1 - percent / 100;
+  // Of a maximum no share lies beyond that could vary. It is at least what was seen; ten times as
+  // many samples have one that is about as far above it as it is above the tenth largest.
+  if (beyond <= 0) {
+    const double tenth = tail.At(100 * std::max(0.0, 1 - 10 / tail.size()));
+    const double most = tenth > 0 ? value * value / tenth : value;
+    return std::vector<Interval>(confidences.size(), {value, value, most, 0});
+  }
   std::vector<Part> parts;
   for (const std::vector<double>& group : groups) {
     const auto above = std::count_if(group.begin(), group.end(),

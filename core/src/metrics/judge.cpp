@@ -42,10 +42,16 @@ std::string Measured(const Report& r) {
   return text + ".";
 }
 
+// A target of which nothing is known is not missed, unless too many requests were lost.
+bool IsMissed(const SloResult& result) {
+  const bool known = result.value_ms || result.share;
+  return !result.met && (known || result.unserved_share > 1 - result.slo.percentile / 100);
+}
+
 void JudgeMiss(const SloResult& worst, Report& r) {
   r.verdict.state = VerdictState::kMisses;
   std::int64_t missed = 0;
-  for (const SloResult& result : r.slo) missed += result.met ? 0 : 1;
+  for (const SloResult& result : r.slo) missed += IsMissed(result) ? 1 : 0;
   const std::string misses =
       missed == 1 ? "Misses "
                   : Format("Misses {} of {} targets, most of all ", missed, r.slo.size());
