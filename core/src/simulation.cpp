@@ -188,6 +188,9 @@ struct Simulation::State {
     return std::max(replica->now(), horizon != kNever ? horizon : clients->LastArrival());
   }
 
+  // States of requests that no replica ever had, which nothing else writes.
+  void MarkArrivals() { clients->MarkArrivals(End(), finished && horizon == kNever); }
+
   bool Replays() const {
     const WorkloadSpec& w = scenario.workload;
     return w.arrivals.process == ArrivalProcess::kTrace ||
@@ -304,6 +307,7 @@ double Simulation::Progress() const {
 
 RunRecords Simulation::Records() const {
   State& s = *state_;
+  s.MarkArrivals();
   if (s.requests.backoff.empty()) return Attempts();
   s.Fold(s.End(), 0);
   return {s.folded->requests, s.folded->results, s.End(), s.latency->OutputTokenDelay()};
@@ -317,7 +321,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
   State& s = *state_;
   const TimeNs end = s.End();
   s.replica->WriteProgress(s.results.generated);
-  s.clients->MarkArrivals(end, s.finished && s.horizon == kNever);
+  s.MarkArrivals();
   std::optional<Recorder> all;  // of several replicas
   if (!s.results.replica.empty()) s.replica->WriteRecords(end, all.emplace(s.recorder));
   const Recorder& whole = all ? *all : s.recorder;

@@ -90,6 +90,56 @@ TEST(Attainment, OfAClass_CountsItsRequestsAlone) {
   EXPECT_GT(*r.slo[0].share, *r.slo[1].share);
 }
 
+// Who timed out did not attain, though its first token came in time.
+TEST(Attainment, OfRequestsThatTimeOut_IsOneFigure) {
+  const std::string document =
+      Changed({"workload.requests=1000", R"(workload.classes=[{"name":"a","timeout_s":0.5}])",
+               R"(workload.output_tokens={"distribution":"uniform","min":10,"max":150})",
+               R"(slo=[{"metric":"attainment","percentile":99,"ttft_ms":500}])"});
+  for (const Report& r : {RunToEnd(document), Judged(document)}) {
+    EXPECT_GT(r.timed_out, 100);
+    ASSERT_TRUE(r.slo[0].share && r.attainment);
+    EXPECT_LT(*r.slo[0].share, 0.9);
+    EXPECT_NEAR(*r.slo[0].share, *r.attainment, 1e-12);
+    EXPECT_EQ(r.verdict.state, VerdictState::kMisses) << r.verdict.sentence;
+  }
+}
+
+// Prompts that no engine takes count against every metric alike, in one run and in many.
+TEST(Targets, DroppedRequests_AreUnservedForEveryMetric) {
+  const std::string document =
+      Changed({"workload.requests=1000", "engine.max_model_len=600",
+               R"(workload.prompt_tokens={"distribution":"uniform","min":1,"max":1000})",
+               R"(slo=[{"metric":"ttft","percentile":50,"limit_ms":5000},
+               {"metric":"tpot","percentile":50,"limit_ms":5000},
+               {"metric":"e2e","percentile":50,"limit_ms":50000},
+               {"metric":"attainment","percentile":50,"ttft_ms":5000}])"});
+  for (const Report& r : {RunToEnd(document), Judged(document)}) {
+    const double unserved = r.slo[0].unserved_share;
+    EXPECT_NEAR(unserved, 0.4, 0.05);
+    EXPECT_EQ(r.slo[1].unserved_share, unserved);
+    EXPECT_EQ(r.slo[2].unserved_share, unserved);
+    EXPECT_NEAR(1 - *r.slo[3].share, unserved, 1e-12);
+    EXPECT_NEAR(1 - *r.attainment, unserved, 1e-12);
+  }
+}
+
+// A maximum that some request exceeded is missed, and so it is however many more come.
+TEST(Targets, MaximumThatWasExceeded_IsMissed) {
+  const auto of = [](double limit_ms) {
+    return Changed(
+        {"workload.requests=1000", R"(slo=[{"metric":"ttft","percentile":100,"limit_ms":)" +
+                                       std::to_string(limit_ms) + "}]"});
+  };
+  const Report known = Judged(of(1e6));
+  EXPECT_EQ(known.verdict.state, VerdictState::kMeets);
+  EXPECT_EQ(known.slo[0].low_ms, known.slo[0].value_ms);
+  EXPECT_GT(known.slo[0].high_ms, known.slo[0].value_ms);
+  const Report missed = Judged(of(0.99 * *known.slo[0].value_ms));
+  EXPECT_EQ(missed.verdict.state, VerdictState::kMisses) << missed.verdict.sentence;
+  EXPECT_GE(*missed.slo[0].value_ms, *known.slo[0].value_ms);
+}
+
 TEST(Attainment, WithoutALimit_IsRefused) {
   const Issues issues = IssuesOf(Changed({R"(slo=[{"metric":"attainment"}])"}));
   ASSERT_EQ(issues.size(), 1u);
@@ -182,6 +232,17 @@ TEST(Verdict, TargetWithoutASample_IsNotJudged) {
 
 // Nobody got a first token: too early to say at 1 ms, a miss once the limit is over, and where all
 // of a class were dropped. Nobody is of a class: nothing is known of it.
+TEST(Verdict, TargetWithoutASample_IsNotCountedAsMissed) {
+  const std::string document = Changed({"workload.requests=1000", "workload.output_tokens.value=1",
+                                        R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":1},
+                                                {"metric":"tpot","percentile":99,"limit_ms":20}])"});
+  for (const Report& r : {RunToEnd(document), Judged(document)}) {
+    EXPECT_EQ(r.verdict.state, VerdictState::kMisses);
+    EXPECT_TRUE(Contains(r.verdict.sentence, "TTFT")) << r.verdict.sentence;
+    EXPECT_FALSE(Contains(r.verdict.sentence, "2 of 2")) << r.verdict.sentence;
+  }
+}
+
 TEST(Verdict, TargetWithoutASample_IsMissedOnlyWhereSomeoneWaitedOrWasLost) {
   const auto check = [](const std::vector<std::string>& changes, VerdictState state,
                         const char* words) {

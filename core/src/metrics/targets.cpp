@@ -11,25 +11,23 @@ namespace {
 
 constexpr double kBeyond = std::numeric_limits<double>::infinity();
 
-// As StrainOf, of one limit.
+// As StrainOf, of one limit, of a request that was not lost.
 std::optional<double> StrainOfLimit(const SloLimit& limit, const RequestTable& requests,
                                     const RequestResults& results, std::size_t i, TimeNs end) {
   const TimeNs arrival = requests.arrival[i], first = results.first_token[i],
                completion = results.completion[i];
-  const bool lost = IsLost(results.state[i]);
   const double ns = limit.ms * kMs;
   switch (limit.metric) {
     case SloMetric::kTtft:
       if (first >= 0) return static_cast<double>(first - arrival) / ns;
-      return lost || end >= 0 ? std::optional(kBeyond) : std::nullopt;
+      return end >= 0 ? std::optional(kBeyond) : std::nullopt;
     case SloMetric::kE2e:
       if (completion >= 0) return static_cast<double>(completion - arrival) / ns;
-      return lost || static_cast<double>(end - arrival) > ns ? std::optional(kBeyond)
-                                                             : std::nullopt;
+      return static_cast<double>(end - arrival) > ns ? std::optional(kBeyond) : std::nullopt;
     case SloMetric::kTpot:
     case SloMetric::kItl:  // of one request: its mean gap
     case SloMetric::kAttainment:
-      if (completion < 0) return lost ? std::optional(kBeyond) : std::nullopt;
+      if (completion < 0) return std::nullopt;
       if (results.generated[i] <= 1) return 0;
       return static_cast<double>(completion - first) /
              static_cast<double>(results.generated[i] - 1) / ns;
@@ -50,6 +48,7 @@ std::vector<SloLimit> LimitsOf(const SloSpec& slo) {
 
 std::optional<double> StrainOf(const std::vector<SloLimit>& limits, const RequestTable& requests,
                                const RequestResults& results, std::size_t i, TimeNs end) {
+  if (IsLost(results.state[i])) return kBeyond;
   double most = 0;
   bool open = false;
   for (const SloLimit& limit : limits) {

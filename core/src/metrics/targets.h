@@ -13,8 +13,8 @@
 namespace servecast {
 
 // A request's latency over its limit, of several limits the most: above 1 it is beyond, as is who
-// was dropped or timed out. `end`: of a finished run, by which first tokens must have come; else
-// -1. None: it has not finished and may yet be within.
+// was dropped, timed out or lost, however far it came. `end`: of a finished run, by which first
+// tokens must have come; else -1. None: it has not finished and may yet be within.
 std::optional<double> StrainOf(const std::vector<SloLimit>& limits, const RequestTable& requests,
                                const RequestResults& results, std::size_t request, TimeNs end);
 
