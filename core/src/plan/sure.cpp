@@ -28,6 +28,7 @@ constexpr double kFarthestSure = 8;  // times the answer, towards the light end
 constexpr double kUsualFall = 12;    // of normal quantiles, along the line
 constexpr double kLeastFall = 2, kMostFall = 60;
 constexpr double kShortestStep = 0.02, kLongestStep = 0.8;  // of one step, along the line
+constexpr double kSameOdds = 0.025;                         // above a probability that count as it
 constexpr double kSafe = 0.15;  // that is aimed beside a probability, on the safe side
 
 double QuantileOf(double probability) {
@@ -101,6 +102,7 @@ std::optional<double> SurePlaces::NextFor(double probability) const {
     return Lighter(places[0].first, along(0) - step);
   }
   const std::size_t with = without - 1;
+  if (places[with].second <= probability + kSameOdds) return std::nullopt;
   if (without == places.size()) {  // none has less
     if (!slope.Lighter(places[with].first, range_.heaviest)) return std::nullopt;
     const double fall = places.size() > 1 ? fall_between(with - 1) : kUsualFall;
