@@ -127,6 +127,13 @@ bool AsksForJson(const std::vector<std::string>& words) {
   return false;
 }
 
+// ", commit 0123456789ab" of a release; "" of what was built otherwise.
+#ifdef SERVECAST_COMMIT
+constexpr const char* kCommit = ", commit " SERVECAST_COMMIT;
+#else
+constexpr const char* kCommit = "";
+#endif
+
 int Main(std::vector<std::string> args) {
   if (args.empty() || args[0] == "--help" || args[0] == "-h") {
     fmt::print("{}", kOverview);
@@ -138,7 +145,7 @@ int Main(std::vector<std::string> args) {
     args.emplace_back("--help");
   }
   if (args[0] == "--version") {
-    fmt::print("servecast {} (scenario schema {})\n", kEngineVersion, kScenarioSchema);
+    fmt::print("servecast {} (scenario schema {}{})\n", kEngineVersion, kScenarioSchema, kCommit);
     return 0;
   }
   if (AsksForJson(args)) PrintIssuesAsJson();

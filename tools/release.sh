@@ -12,7 +12,7 @@ out=build/release-files
 rm -rf "$out" && mkdir -p "$out"
 
 for preset in static static-arm64; do
-  cmake --preset "$preset" >/dev/null
+  cmake --preset "$preset" -DSERVECAST_COMMIT="$(git rev-parse --short=12 HEAD)" >/dev/null
   cmake --build "build/$preset" -j "$(nproc)" --target servecast
 done
 for file in presets/scenarios/*.json; do
