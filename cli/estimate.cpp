@@ -98,6 +98,10 @@ Result<Estimate> EstimateOf(const Scenario& asked, const Trace& trace) {
         "/engine/speculative/method",
         "found drafts, allowed \"none\" for an estimate: its closed form is one token a step"};
   }
+  if (scenario.workload.HasImages()) {
+    return Issue{"/workload/images/per_request",
+                 "found images, allowed 0 for an estimate: its closed form has no encoder"};
+  }
   if (CapsClients(scenario.workload.arrivals)) {
     return Issue{"/workload/arrivals/max_concurrency",
                  fmt::format("found {}, allowed none for an estimate: in its closed form requests "

@@ -150,6 +150,9 @@ int Main(std::vector<std::string> words) {
                : urgent              ? "LoRA adapters and priorities"
                                      : "LoRA adapters");
   }
+  if (!requests.images.empty()) {
+    fmt::print(stderr, "note     images of the scenario are sent as text of as many tokens\n");
+  }
   if (const auto issue = WarmUp(options, run)) return PrintIssues({*issue});
   if (const auto horizon_s = plan.value().scenario.measure.horizon_s) {
     run.horizon = NearestNs(*horizon_s * 1e9);

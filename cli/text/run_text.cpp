@@ -137,6 +137,17 @@ std::string Memory(View report) {
   return text;
 }
 
+std::string Images(View report) {
+  const View images = OfRun(report, "images");
+  if (!images.Is()) return "";
+  std::string text = fmt::format("{} tokens each; encoding takes {} of the steps' time",
+                                 FigureText(images["tokens"]), ShareText(images["encode_share"]));
+  if (images["ttft_ms"].Number()) {
+    text += fmt::format(", {} ms of the mean TTFT", FigureText(images["ttft_ms"]));
+  }
+  return report["images"].Is() ? text : text + "; in the first run";
+}
+
 std::string Retries(View report) {
   const View retries = OfRun(report, "retries");
   if (!retries.Is()) return "";
@@ -251,6 +262,7 @@ std::string RunText(View report, const Style& style, const std::string& shown, b
   out += NamedLine(style, "memory", Memory(report));
   out += NamedLine(style, "replicas", Fleet(report));
   out += NamedLine(style, "failures", Failures(report));
+  out += NamedLine(style, "images", Images(report));
   out += NamedLine(style, "retries", Retries(report));
   out += NamedLine(style, "limit", verdict["limit"].Words());
   out += NamedLine(style, "note", verdict["note"].Words());

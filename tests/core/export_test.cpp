@@ -297,7 +297,7 @@ TEST(Export, WeightsOfAnotherType_AreSaidOrNamed) {
                        to));
   };
   for (const char* to : {"vllm", "sglang", "trtllm"}) {
-    for (const char* type : {"fp8", "int4", "nvfp4", "mxfp4", "int8", "int8_w8a16", "nf4"}) {
+    for (const char* type : {"fp8", "int4", "nvfp4", "mxfp4_all", "int8", "int8_w8a16", "nf4"}) {
       const Exported text =
           exported("qwen3-14b", R"(, "quantization": ")" + std::string(type) + "\"", to);
       const bool said = text.text.find("--quantization") != std::string::npos;

@@ -32,7 +32,8 @@ TEST(Images, Tokens_AreThoseOfSmartResize) {
   EXPECT_EQ(ImageTokens(vision, 1024, 768), 32 * 24);
   EXPECT_EQ(ImageTokens(vision, 1040, 779), 32 * 24);  // 32.5 and 24.3: to the even, to the nearest
   EXPECT_EQ(ImageTokens(vision, 1072, 784), 34 * 24);  // 33.5 and 24.5
-  EXPECT_EQ(ImageTokens(vision, 1, 9), 1);
+  EXPECT_EQ(ImageTokens(vision, 32, 32), 64);          // no fewer
+  EXPECT_EQ(ImageTokens(vision, 100, 30), 15 * 5);     // 14.6 and 4.4, rounded up
   EXPECT_EQ(ImageTokens(vision, 4096, 4096), 128 * 128);
   for (const auto& [w, h] : {std::pair{4128, 4096}, {20'000, 300}, {65'536, 65'536}, {65'536, 1}}) {
     EXPECT_LE(ImageTokens(vision, w, h), 16'384) << w << " " << h;
@@ -66,7 +67,8 @@ TEST(Images, Prompts_HaveThemInFrontOfTheirText) {
 
 TEST(Images, Turns_HaveThoseOfTheTurnsBefore) {
   const RequestTable table =
-      TableOf({"workload.images.width=64", "workload.images.height=64", "workload.sessions.turns=3",
+      TableOf({"model.vision.min_image_tokens=1", "workload.images.width=64",
+               "workload.images.height=64", "workload.sessions.turns=3",
                "workload.sessions.think_time_s=1", "workload.arrivals.start=together"});
   for (std::size_t r = 0; r + 2 < table.arrival.size(); r += 3) {
     for (std::int32_t turn = 0; turn < 3; ++turn) {
@@ -79,9 +81,9 @@ TEST(Images, Turns_HaveThoseOfTheTurnsBefore) {
     }
   }
   // Conversations that are under way have sent theirs, too.
-  const RequestTable spread =
-      TableOf({"workload.images.width=64", "workload.images.height=64", "workload.sessions.turns=3",
-               "workload.sessions.think_time_s=10"});
+  const RequestTable spread = TableOf(
+      {"model.vision.min_image_tokens=1", "workload.images.width=64", "workload.images.height=64",
+       "workload.sessions.turns=3", "workload.sessions.think_time_s=10"});
   bool some = false;
   for (std::size_t r = 0; r < spread.arrival.size(); ++r) {
     const auto images = spread.ImagesOf(static_cast<RequestId>(r));
@@ -205,9 +207,16 @@ TEST(Images, Refusals_SayWhy) {
     return Listed(IssuesOf(Document(std::move(set))));
   };
   EXPECT_EQ(refusal({}), "");
-  EXPECT_NE(refusal({R"(model={"preset":"llama-3.1-8b"})"}).find("reads text only"),
+  EXPECT_NE(refusal({R"(model={"preset":"llama-3.1-8b"})"}).find("this one reads text only"),
             std::string::npos);
   EXPECT_NE(refusal({"model.vision.hidden_size=0"}).find("/model/vision/hidden_size"),
+            std::string::npos);
+  EXPECT_NE(refusal({"engine.disable_chunked_mm_input=true"}).find("no step would have room"),
+            std::string::npos);
+  EXPECT_NE(refusal({"workload.images.width=60000", "workload.images.height=100"})
+                .find("/workload/images/width"),
+            std::string::npos);
+  EXPECT_NE(refusal({"cluster.pools.0.tensor_parallel=32"}).find("/engine/mm_encoder_tp_mode"),
             std::string::npos);
   EXPECT_NE(refusal({"model.vision.num_full_layers=28"}).find("num_full_layers"),
             std::string::npos);
@@ -218,6 +227,23 @@ TEST(Images, Refusals_SayWhy) {
     EXPECT_NE(refusal({other}).find("/workload/images/per_request"), std::string::npos)
         << other << ": " << refusal({other});
   }
+}
+
+// One larger than a step's token budget, which the encoder's then is: by any replica alike.
+TEST(Images, LargerThanTheTokenBudget_AreServedByEveryReplica) {
+  const std::vector<std::string> set = {
+      "workload.images.width=2080",     "engine.max_num_batched_tokens=512",
+      "engine.max_num_seqs=64",         "workload.requests=40",
+      "workload.arrivals.rate_per_s=2", "cluster.router.policy=round_robin"};
+  std::vector<std::string> several = set;
+  several.emplace_back("cluster.pools.0.replicas=2");
+  const Report one = RunToEnd(Document(set)), two = RunToEnd(Document(several));
+  EXPECT_EQ(one.counts.encoded_images, 40);
+  EXPECT_EQ(two.counts.encoded_images, 40);
+  EXPECT_EQ(one.completed, 40);
+  EXPECT_EQ(two.completed, 40);
+  EXPECT_EQ(one.ColumnOf("encode_ms")[0], two.ColumnOf("encode_ms")[0]);
+  EXPECT_EQ(one.ColumnOf("ttft_ms")[0], two.ColumnOf("ttft_ms")[0]);
 }
 
 TEST(Images, Config_SaysTheEncoder) {

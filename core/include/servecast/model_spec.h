@@ -55,7 +55,8 @@ struct VisionSpec {
   std::int64_t num_mergers = 1;   // that make such tokens, of several layers
   // Every image is made so large, pixels of a side; 0: images keep their size.
   std::int64_t image_size = 0;
-  std::int64_t max_image_tokens = 16384;  // of one: larger ones are made smaller
+  // Of one image: smaller ones are made larger, larger ones smaller.
+  std::int64_t min_image_tokens = 1, max_image_tokens = 16384;
   // Layers of which each patch sees a window of so many pixels a side, but for so many of them.
   std::int64_t window_size = 0, num_full_layers = 0;
 
@@ -63,10 +64,10 @@ struct VisionSpec {
   friend bool operator==(const VisionSpec&, const VisionSpec&) = default;
 };
 
-// Tokens of the model that an image of so many pixels becomes; 0 without an encoder. As Qwen2-VL's
-// smart_resize: sides are rounded to whole tokens, halves to the even one, and shrink together
-// where there would be too many. One side has no more than 200 times the other's pixels there;
-// here a side has one token at least.
+// Tokens of the model that an image of so many pixels becomes, at most max_image_tokens; 0 without
+// an encoder. As Qwen2-VL's smart_resize: sides are rounded to whole tokens, halves to the even
+// one; where there would be too many both shrink and are rounded down, where too few both grow and
+// are rounded up.
 std::int64_t ImageTokens(const VisionSpec& vision, std::int64_t width, std::int64_t height);
 // Of the largest image.
 std::int64_t MostImageTokens(const VisionSpec& vision);

@@ -54,7 +54,7 @@ class Bench {
   explicit Bench(ExportJob& job) : job_(job), w_(job.scenario().workload) {}
 
   std::string Write() {
-    const bool images = w_.HasImages() && w_.prefix.groups <= 1;
+    const bool images = SendsImages();
     Add("--backend", images ? "openai-chat" : "vllm");
     if (images) Add("--endpoint", "/v1/chat/completions");
     Add("--model", job_.model());
@@ -95,7 +95,7 @@ class Bench {
       Add("--prefix-repetition-suffix-len", Whole(prompt.mean));
       Add("--prefix-repetition-output-len", Whole(output.mean));
     } else {
-      Add("--dataset-name", w_.HasImages() ? "random-mm" : "random");
+      Add("--dataset-name", SendsImages() ? "random-mm" : "random");
       if (w_.prefix.groups == 1 && w_.prefix.tokens > 0)
         Add("--random-prefix-len", Format("{}", w_.prefix.tokens));
       Add("--random-input-len", Whole(prompt.mean));
@@ -107,9 +107,15 @@ class Bench {
     if (!prompt.exact || (!one && prompt.share > 0)) Mean("prompt_tokens");
     if (!output.exact || (!one && output.share > 0)) Mean("output_tokens");
   }
+  bool SendsImages() const { return w_.images.per_request > 0 && w_.prefix.groups <= 1; }
+
   void Images() {
     if (!w_.HasImages()) return;
     const ImageSpec& i = w_.images;
+    if (i.per_request == 0) {
+      job_.LeaveOut("workload.classes.images_per_request", "all of its requests are alike");
+      return;
+    }
     if (w_.prefix.groups > 1) {
       job_.LeaveOut("workload.images", "the data set of several prefixes has none");
       return;

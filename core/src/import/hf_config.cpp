@@ -91,8 +91,8 @@ void ReadHfConfig(const ImportSource& source, Draft& draft) {
     if (ObjectIn(*source.json, key) == nullptr) continue;
     draft.Remark(
         encodes && key[0] == 'v'
-            ? "prompts are text until workload.images says otherwise; the largest image is "
-              "taken to have 16,384 tokens: preprocessor_config.json says it"
+            ? "prompts are text until workload.images says otherwise; an image is "
+              "taken to have up to 16,384 tokens, as its family's preprocessor_config.json says"
             : Format("{}: this encoder is not modelled: prompts are text, and the memory "
                      "that it takes is not counted",
                      key));

@@ -545,6 +545,8 @@ class ConfigReader {
     Put("num_attention_heads", {"num_heads"});
     Put("intermediate_size", {"intermediate_size"}, width * NumberOr("mlp_ratio", first ? 4 : 0));
     if (type.find("qwen2_5_vl") == 0) model_["mlp_matrices"] = 3;
+    // 65,536 and 3,136 pixels, by their preprocessor_config.json.
+    model_["min_image_tokens"] = type.find("qwen3") == 0 ? 64 : 4;
     Put("patch_size", {"patch_size"});
     Put("merge_size", {"spatial_merge_size"}, 2);
     const auto entries = [this](const char* key) {

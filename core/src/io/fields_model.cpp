@@ -101,6 +101,12 @@ void Describe(FieldVisitor& v, VisionSpec& e, const VisionSpec& base) {
          .help = "side that every image is scaled to; 0: images keep their size, rounded to whole "
                  "tokens"},
         &VisionSpec::image_size);
+  f.Add({.name = "min_image_tokens",
+         .unit = "tokens",
+         .min = 1,
+         .max = 1e6,
+         .help = "fewest tokens of one image, smaller ones are made larger"},
+        &VisionSpec::min_image_tokens);
   f.Add({.name = "max_image_tokens",
          .unit = "tokens",
          .min = 1,

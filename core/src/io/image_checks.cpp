@@ -1,4 +1,5 @@
 // See draft_checks.h.
+#include <algorithm>
 #include <utility>
 
 #include "base/text.h"
@@ -10,9 +11,10 @@ void CheckImages(const Scenario& s, Issues& issues) {
   const VisionSpec& vision = s.model.vision;
   if (!vision.On()) {
     if (s.workload.HasImages()) {
-      issues.push_back({"/model/vision/num_hidden_layers",
-                        "found 0, allowed from 1 up: the workload has images, and the model reads "
-                        "text only"});
+      issues.push_back(
+          {"/model/vision/num_hidden_layers",
+           "found 0, allowed from 1 up: workload.images needs a model that reads images, "
+           "as qwen3-vl-8b does; this one reads text only"});
     }
     return;
   }
@@ -34,6 +36,32 @@ void CheckImages(const Scenario& s, Issues& issues) {
     issues.push_back({"/model/vision/image_size",
                       Format("found {}, allowed 0, or from the {} pixels of a token's side up",
                              vision.image_size, vision.patch_size * vision.merge_size)});
+  }
+  const EngineSpec& e = s.engine;
+  if (e.disable_chunked_mm_input && e.max_num_batched_tokens < MostImageTokens(vision)) {
+    issues.push_back({"/engine/max_num_batched_tokens",
+                      Format("found {}, allowed from the {} tokens of the largest image up with "
+                             "disable_chunked_mm_input: no step would have room for it",
+                             e.max_num_batched_tokens, MostImageTokens(vision))});
+  }
+  if (!s.workload.HasImages()) return;
+  const std::int64_t heads = vision.num_attention_heads;
+  const std::int64_t tp = s.cluster.pool().tensor_parallel;
+  if (e.mm_encoder_tp_mode == EncoderParallel::kWeights && heads > 0 && heads % tp != 0) {
+    issues.push_back(
+        {"/engine/mm_encoder_tp_mode",
+         Format("found \"weights\", allowed \"data\" with tensor_parallel {}, which the "
+                "encoder's {} heads do not divide over",
+                tp, heads)});
+  }
+  const ImageSpec& images = s.workload.images;
+  constexpr std::int64_t kMostRatio = 200;  // transformers' smart_resize refuses others
+  if (vision.image_size == 0 &&
+      std::max(images.width, images.height) > kMostRatio * std::min(images.width, images.height)) {
+    issues.push_back({"/workload/images/width",
+                      Format("found {} beside a height of {}, allowed sides of which none has more "
+                             "than {} times the other's pixels",
+                             images.width, images.height, kMostRatio)});
   }
 }
 

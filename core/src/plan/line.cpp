@@ -44,6 +44,13 @@ void CheckCanPlan(const Scenario& scenario, Issues& issues) {
                       "found one, allowed none in a plan: whether a run comes to it depends on how "
                       "long it is; plan drill runs one by the defaults"});
   }
+  for (std::size_t i = 0; i < scenario.slo.size(); ++i) {
+    const SloSpec& slo = scenario.slo[i];
+    if (slo.metric == SloMetric::kAttainment || slo.percentile < 100) continue;
+    issues.push_back({Format("/slo/{}/percentile", i),
+                      "found 100, allowed below in a plan: the longest of more requests is longer, "
+                      "and a plan's runs are of different lengths"});
+  }
   CheckIsNotCapped(scenario, issues);
 }
 

@@ -457,8 +457,10 @@ LatencyLabel Label(const Scenario& s) {
   if (s.workload.HasImages()) {
     label.evidence.of = std::max(label.evidence.of, EvidenceClass::kUntested);
     label.evidence.sentence +=
-        " No server with images was compared: their time is bytes and arithmetic of the encoder "
-        "alone, without what the host does for an image, and may be off by half.";
+        " No server with images was compared: the encoder's time is its bytes and arithmetic "
+        "alone, "
+        "and may be off by half, whatever is said of steps. Before the queue the host takes as "
+        "long for a token of an image as for one of text.";
   }
   std::string kinds;
   for (const LayerSpec& layer : s.model.layers) {

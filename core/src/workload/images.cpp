@@ -19,9 +19,18 @@ std::int64_t ImageTokens(const VisionSpec& vision, std::int64_t width, std::int6
   };
   const double w = static_cast<double>(width) / side, h = static_cast<double>(height) / side;
   const std::int64_t whole = tokens(std::nearbyint(w)) * tokens(std::nearbyint(h));
-  if (whole <= vision.max_image_tokens) return whole;
-  const double shrink = std::sqrt(w * h / static_cast<double>(vision.max_image_tokens));
-  return tokens(std::floor(w / shrink)) * tokens(std::floor(h / shrink));
+  const auto at_size = [&](std::int64_t wanted) {
+    return std::sqrt(static_cast<double>(wanted) / (w * h));
+  };
+  std::int64_t resized = whole;
+  if (whole > vision.max_image_tokens) {
+    const double by = at_size(vision.max_image_tokens);
+    resized = tokens(std::floor(w * by)) * tokens(std::floor(h * by));
+  } else if (whole < vision.min_image_tokens) {
+    const double by = at_size(vision.min_image_tokens);
+    resized = tokens(std::ceil(w * by)) * tokens(std::ceil(h * by));
+  }
+  return std::min(resized, vision.max_image_tokens);
 }
 
 std::int64_t MostImageTokens(const VisionSpec& vision) {

@@ -135,6 +135,7 @@ std::unique_ptr<Engine> Fleet::MakeFor(Node& node, std::int64_t number, TimeNs d
                       .seed = each.seed,
                       .windows = each.windows,
                       .kv_plan = each.kv_plan,
+                      .most_image_tokens = each.most_image_tokens,
                       .dies_at = dies_at});
 }
 

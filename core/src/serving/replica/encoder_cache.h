@@ -1,7 +1,7 @@
 // Images before a prompt, as vLLM schedules them: what the encoder computes in a step, within a
-// budget, and its results until the prompt has taken them up (rules E1 to E6 of the golden traces
-// with encoders). A request that needs more than there is room for computes the tokens in front of
-// the first such image only.
+// budget, and its results until the prompt has taken them up (E1 to E6: rules of the README of the
+// golden traces with encoders). A request that needs more than there is room for computes the
+// tokens in front of the first such image only.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ class EncoderCache {
 
   // ---- The step that is being formed ----
   void BeginStep();
-  // Of `tokens` from `computed` on, how many the request may compute: E2. What this takes of the
-  // cache it keeps until Drop, what it would encode is only asked for until Take.
+  // How many of the `tokens` behind `computed` the request may compute now (E2). What this takes of
+  // the cache it keeps until Drop, what it would encode is only asked for until Take.
   std::int64_t Cut(RequestId request, std::int64_t computed, std::int64_t tokens);
   // The request of the latest Cut is in the step (E4).
   void Take(RequestId request);
