@@ -49,9 +49,10 @@ TEST(Images, Tokens_AreThoseOfSmartResize) {
 }
 
 TEST(Images, Prompts_HaveThemInFrontOfTheirText) {
-  const RequestTable table = TableOf({"workload.images.per_request=3", "workload.images.width=64",
-                                      "workload.images.height=96", "workload.prefix.groups=1",
-                                      "workload.prefix.tokens=40"});
+  const RequestTable table =
+      TableOf({"workload.images.per_request=3", "model.vision.min_image_tokens=1",
+               "workload.images.width=64", "workload.images.height=96", "workload.prefix.groups=1",
+               "workload.prefix.tokens=40"});
   for (std::size_t r = 0; r < table.arrival.size(); ++r) {
     EXPECT_EQ(table.prompt_tokens[r], 40 + 3 * 6 + 100);
     const auto images = table.ImagesOf(static_cast<RequestId>(r));
