@@ -50,6 +50,9 @@ function strainOf({
   return Math.max(value === null ? 0 : value / limit, lost);
 }
 
+/** Whether a target's own figure is beyond its limit: more likely than not it is missed. A band does not change that. */
+export const isBeyond = ({ slo }: Pick<Report, 'slo'>): boolean => slo.some((target) => strainOf(target) > 1);
+
 /** That which the verdict's sentence names: of those missed, else of those too close to call, else of all, the most strained. */
 export function decidingTarget(targets: readonly Target[]): Target | undefined {
   const of = (side: Side) => targets.filter((target) => sideOf(target) === side);

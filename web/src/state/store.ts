@@ -132,7 +132,7 @@ export interface LinkProblem {
 /** Changes that might bring a missed target, or give a met one more room, for an outcome. */
 export interface WaysOut {
   readonly of: Outcome;
-  /** A target is missed. */
+  /** A target is missed, or its figure is beyond its limit. */
   readonly missed: boolean;
   /** "offered": so long a run is not repeated a dozen times unasked. */
   readonly kind: 'offered' | 'trying' | 'tried' | 'cancelled' | 'failed';

@@ -2,6 +2,7 @@
 // For that the engine runs about a dozen one-step changes; one of them may be taken over.
 import type { Advice, AdvisedChange, Report } from 'servecast';
 import type { Engine } from '../engine/client';
+import { isBeyond } from '../lib/targets';
 import { mostRequestsDrawn, requestColumns } from '../lib/requests';
 import { needsTrace, readDocument, type Document } from './document';
 import type { Plans } from './plans';
@@ -9,11 +10,12 @@ import { reportOf, type Shown, type Store, type WaysOut } from './store';
 import { firstRun } from '../lib/first-run';
 import { tookLong } from '../lib/work';
 
-/** Whether there is something to look for a way out of. */
+/** Whether there is something to look for a way out of: a miss, an overload, or odds that are against the targets. The
+    band, which may turn a miss into the last, takes no ways out away. */
 export function wantsWayOut(shown: Shown): boolean {
-  const { completeness } = shown;
   const { state } = reportOf(shown).verdict;
-  return completeness === 'final' && (state === 'misses' || state === 'overloaded');
+  if (shown.completeness !== 'final') return false;
+  return state === 'misses' || state === 'overloaded' || (state === 'near' && isBeyond(shown.outcome.report));
 }
 
 /** Whether its targets are met, or nearly, and might be with more room. */

@@ -3,6 +3,7 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Catalog } from 'servecast';
 import { needPart } from '../lib/part';
+import { isBeyond } from '../lib/targets';
 import { cameTogether, inTurn, inTurnIf } from '../lib/turns';
 import type { App } from '../state/app';
 import { equalJson, titleOf } from '../state/document';
@@ -288,10 +289,9 @@ export class PageElement extends LitElement {
 
   #waysOut(view: ViewContext): TemplateResult | typeof nothing {
     const { ways_out: found, shown, link_problem: problem } = view.state;
-    // Their place is kept from the first answer that misses, so that nothing moves when they come.
-    const isMissed =
-      shown && (shown.completeness === 'final' ? wantsWayOut(shown) : shown.outcome.report.slo.some(({ met }) => !met));
-    if (!isMissed || problem) return nothing;
+    // Their place is kept from the first answer with a figure beyond its limit, so that nothing moves when they come.
+    if (!shown || problem || !(shown.completeness === 'final' ? wantsWayOut(shown) : isBeyond(shown.outcome.report)))
+      return nothing;
     if (found?.missed && found.of === shown.outcome) needPart('sc-ways-out', () => import('./ways-out'));
     return html`<sc-ways-out .view=${view}></sc-ways-out>`;
   }
