@@ -45,15 +45,8 @@ export interface Engine {
   readonly ready: Promise<Catalog>;
   /** Hears of a catalogue that knows more: a preset was fetched. */
   onCatalog?: (catalog: Catalog) => void;
-  /** `eager`: nothing is shown yet, so that an approximate answer is better than none. `coarse`: see protocol.ts. */
-  run(
-    scenario: string,
-    withTrace: boolean,
-    listener: RunListener,
-    lane?: Lane,
-    eager?: boolean,
-    coarse?: number | null,
-  ): void;
+  /** `coarse`: see protocol.ts. */
+  run(scenario: string, withTrace: boolean, listener: RunListener, lane?: Lane, coarse?: number | null): void;
   /** Answered soon, whatever the engine is at: one that does not listen is replaced. */
   cancel(lane?: Lane): void;
   /** In place of the one before, which is heard of no more. */
@@ -149,12 +142,11 @@ export class EngineClient implements Engine {
     withTrace: boolean,
     listener: RunListener,
     lane: Lane = 'shown',
-    eager = false,
     coarse: number | null = null,
   ): void {
     const id = ++this.#ids;
     this.#runs.set(lane, { id, listener });
-    this.#send({ kind: 'run', id, lane, scenario, with_trace: withTrace, eager, coarse });
+    this.#send({ kind: 'run', id, lane, scenario, with_trace: withTrace, coarse });
   }
 
   advise(scenario: string, withTrace: boolean, listener: AdviceListener): void {

@@ -14,8 +14,6 @@ export type ToWorker =
       readonly lane: Lane;
       readonly scenario: string;
       readonly with_trace: boolean;
-      /** Nothing is shown: the first of its runs is answered at once, else only when all take long. */
-      readonly eager: boolean;
       /** How many requests the scenario asks for, where a coarse answer is wanted: one run of so many of them as a frame
           has room for. What cannot be answered so runs as any other. */
       readonly coarse: number | null;

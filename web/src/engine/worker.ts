@@ -303,7 +303,7 @@ async function run(module: FirstModule, request: RunRequest): Promise<void> {
     engineMs += performance.now() - begun;
     const pace = { steps: 2000 };
     let lastProgress = performance.now();
-    let nextReport = request.eager ? begun : since + graceMs;
+    let nextReport = since + graceMs;
     let reportMs = 0;
     let reported = 0;
     for (;;) {

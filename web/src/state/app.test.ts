@@ -18,6 +18,7 @@ import { App } from './app';
 import { getAt, needsTrace, setAt, type Document } from './document';
 import { isBefore, reportOf } from './store';
 import { Undo } from './undo';
+import { wantsWayOut } from './ways-out';
 
 function field(path: string, more: Partial<Field> = {}): Field {
   return {
@@ -92,7 +93,6 @@ class RecordingEngine implements Engine {
     readonly document: Document;
     readonly with_trace: boolean;
     readonly listener: RunListener;
-    readonly eager: boolean | undefined;
     readonly coarse: number | null | undefined;
   }[] = [];
   readonly advised: { readonly document: Document; readonly listener: AdviceListener }[] = [];
@@ -102,15 +102,8 @@ class RecordingEngine implements Engine {
   record(): Promise<never> {
     return new Promise(() => undefined);
   }
-  run(
-    text: string,
-    withTrace: boolean,
-    listener: RunListener,
-    _lane?: Lane,
-    eager?: boolean,
-    coarse?: number | null,
-  ): void {
-    this.runs.push({ document: JSON.parse(text) as Document, with_trace: withTrace, listener, eager, coarse });
+  run(text: string, withTrace: boolean, listener: RunListener, _lane?: Lane, coarse?: number | null): void {
+    this.runs.push({ document: JSON.parse(text) as Document, with_trace: withTrace, listener, coarse });
   }
   advise(text: string, _withTrace: boolean, listener: AdviceListener): void {
     this.advised.push({ document: JSON.parse(text) as Document, listener });
@@ -473,11 +466,27 @@ describe('the app', () => {
     expect(engine.runs).toHaveLength(3);
     expect(engine.last.document).toMatchObject({ workload: { arrivals: { rate_per_s: 6 } } });
   });
-  it('Run_IsEagerOnlyWhileNothingIsShown', () => {
-    expect(engine.last.eager).toBe(true);
-    engine.finish();
-    app.setValue('/workload/arrivals/rate_per_s', 5, 'dragging');
-    expect(engine.last.eager).toBe(false);
+  it('Run_ThatBegins_IsShownFromTheEndOfItsFirstRunOn', () => {
+    const { document, listener } = engine.last;
+    const part = (finished: boolean) => {
+      const outcome = outcomeOf(document, 1, 'partial');
+      return { ...outcome, report: { ...outcome.report, finished } };
+    };
+    listener.accepted({ text: JSON.stringify(document), id: 'id', issues: [] });
+    listener.progress(0.05, part(false));
+    expect(state().shown).toBeNull();
+    listener.progress(0.2, part(true));
+    expect(state().shown?.completeness).toBe('partial');
+  });
+  it('Run_ThatIsCancelledEarly_ShowsThePartThatIsKnown', () => {
+    const { document, listener } = engine.last;
+    const outcome = outcomeOf(document, 1, 'partial');
+    const part = { ...outcome, report: { ...outcome.report, finished: false } };
+    listener.accepted({ text: JSON.stringify(document), id: 'id', issues: [] });
+    listener.progress(0.05, part);
+    app.cancel();
+    listener.finished(null, 0.05, true);
+    expect(state().shown).toMatchObject({ outcome: part, completeness: 'cancelled' });
   });
   it('Run_ThatLasts_LeavesWhatWasShownAsOfAnotherDocument', () => {
     engine.finish();
@@ -532,6 +541,30 @@ describe('the app', () => {
     const report = engine.finishWithTarget();
     engine.banded[0]?.answer({ ...report, verdict: { ...report.verdict, state: 'misses' } });
     await vi.waitFor(() => expect(state().ways_out).toMatchObject({ missed: true, kind: 'trying' }));
+  });
+  it('WaysOut_Stay_WhereTheBandTurnsAMissIntoNear', async () => {
+    const { document, listener } = engine.last;
+    const outcome = outcomeOf(document, 1, 'misses');
+    const target = { metric: 'tpot', percentile: 99, value_ms: 27, limit_ms: 25, low: 26, high: 29, unserved_share: 0 };
+    const report = { ...outcome.report, slo: [target] } as unknown as Report;
+    listener.accepted({ text: JSON.stringify(document), id: 'id', issues: [] });
+    listener.finished({ ...outcome, report }, 1, false);
+    const found = state().ways_out;
+    expect(found).toMatchObject({ missed: true, kind: 'trying' });
+    engine.banded[0]?.answer({ ...report, verdict: { ...report.verdict, state: 'near', probability: 0.24 } });
+    await vi.waitFor(() => expect(state().shown?.banded).toBeDefined());
+    expect(wantsWayOut(state().shown!)).toBe(true);
+    expect(state().ways_out).toBe(found);
+  });
+  it('WaysOut_OfNearTargets_AreLookedFor_OnlyWhereAFigureIsBeyondItsLimit', () => {
+    const shown = (value_ms: number) => {
+      const outcome = outcomeOf(engine.last.document, 1, 'near');
+      const slo = [{ metric: 'tpot', percentile: 99, value_ms, limit_ms: 25, low: 20, high: 30, unserved_share: 0 }];
+      const report = { ...outcome.report, slo } as unknown as Report;
+      return { outcome: { ...outcome, report }, document: {}, completeness: 'final' as const, progress: 1 };
+    };
+    expect(wantsWayOut(shown(24))).toBe(false);
+    expect(wantsWayOut(shown(26))).toBe(true);
   });
   it('WaysOut_OfAnOldScenario_AreNotShown_AndStopWhenTheNextRunBegins', () => {
     engine.finish(1, 'overloaded');

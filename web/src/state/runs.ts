@@ -30,6 +30,9 @@ export interface Hooks {
   traceMissing(): void;
 }
 
+/** Until then nothing is shown of a first run before its end: its figures are the ramp-up's, and mostly change sides. */
+const earlyMs = 2000;
+
 export class Runs {
   readonly #engine: Engine;
   readonly #store: Store;
@@ -166,7 +169,6 @@ export class Runs {
   }
 
   #start(): void {
-    const { shown } = this.#store.state;
     const { flight } = this.#life;
     if (!flight) return;
     const { run, kind, document } = flight;
@@ -175,7 +177,7 @@ export class Runs {
     this.#watch();
     const requests = kind === 'coarse' ? this.#liveRequests() : null;
     const listener = this.#listener(run, document);
-    this.#engine.run(JSON.stringify(document), needsTrace(document), listener, 'shown', shown === null, requests);
+    this.#engine.run(JSON.stringify(document), needsTrace(document), listener, 'shown', requests);
   }
 
   /** From the first moment on in which the page is behind. */
@@ -206,6 +208,9 @@ export class Runs {
     const running = (more: { progress: number; loading?: boolean; drawing?: boolean }) => {
       if (this.#life.flight?.run === run) this.#store.update({ run: { kind: 'running', slow: this.#slow, ...more } });
     };
+    const begin = performance.now();
+    /** Of a part of the first run, not shown yet. */
+    let early: Outcome | null = null;
     return {
       accepted: (canonical) => hear('accepted', () => this.#hooks.accepted(canonical, document)),
       loading: () => {
@@ -229,6 +234,8 @@ export class Runs {
         const { shown } = this.#store.state;
         running({ progress });
         if (!partial) return;
+        early = partial.report.finished || performance.now() - begin > earlyMs ? null : partial;
+        if (early) return;
         hear('partial', () => {
           // What is coarse has a verdict, which part of a certain run has not.
           if (shown?.completeness === 'coarse' && shown.document === document) return;
@@ -237,7 +244,7 @@ export class Runs {
       },
       drawing: (progress) => running({ progress, drawing: true }),
       finished: (last, progress, cancelled) =>
-        hear(cancelled ? 'cancelled' : 'finished', () => this.#finished(document, last, progress, cancelled)),
+        hear(cancelled ? 'cancelled' : 'finished', () => this.#finished(document, last ?? early, progress, cancelled)),
       broken: (message) =>
         hear('refused', ({ wanted }) =>
           this.#settle(wanted === document ? { kind: 'broken', message } : { kind: 'idle' }, { shown: null }),
