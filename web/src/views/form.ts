@@ -143,7 +143,7 @@ function renderPools(view: ViewContext, source: FormSource): TemplateResult {
       ? html`${renderField(view, source, `${poolList}/0/tensor_parallel`, { label: 'GPUs each', slider: true, unit: 'TP' })} ${renderField(view, source, `${poolList}/0/replicas`, { label: 'Replicas', slider: true, unit: countOf(Number(first['tensor_parallel'] ?? 1) * Number(first['replicas'] ?? 1), 'GPU') })}`
       : nothing
   }
-    ${isCluster ? html`<sc-pools .view=${view} .plain=${isPlain}></sc-pools>` : nothing}`;
+    ${isCluster ? html`<sc-pools .style=${`--pools:${isPlain ? 0 : pools.length}`} .view=${view} .plain=${isPlain}></sc-pools>` : nothing}`;
 }
 
 function renderAddPool({ app }: ViewContext, source: FormSource): TemplateResult | typeof nothing {

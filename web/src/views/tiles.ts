@@ -43,7 +43,8 @@ export function term(catalog: Catalog | null, name: string, shown: string): Temp
   return html`<span class="term" tabindex="0">${shown}<span class="tip" role="tooltip">${sentence(found.title)} ${found.text}</span></span>`;
 }
 
-/** `power`: below the others, where it can be asked for; nothing until it is. */
+/** The tiles, then the verdict's note: its length is not known before it comes, so it stands where it moves least. `power`:
+    below the others, where it can be asked for; nothing until it is. */
 export function renderNumbers(
   view: ViewContext,
   power?: TemplateResult | typeof nothing,
@@ -60,6 +61,7 @@ export function renderNumbers(
       ${latencyTile(view, report, 'ttft', mark('ttft_p99'))} ${latencyTile(view, report, 'tpot', mark('tpot'))}
       ${throughputTile(view, report, mark())} ${costTile(view, report, power !== undefined)} ${power}
     </section>
+    ${report.verdict.note === '' ? nothing : html`<p class="provenance-note quiet-text" id="verdict-note">${sentence(report.verdict.note)}</p>`}
     ${
       open
         ? html`<p class="provenance-note"><b>${report.latency_model.backend}, ${report.latency_model.provenance}:</b> ${sentence(report.latency_model.description)} ${report.evidence.sentence}</p>`

@@ -123,9 +123,8 @@ function reported(view: ViewContext, report: Report): TemplateResult {
   return html`<div class="verdict-line ${old ? 'before' : ''}" data-state=${sign} data-complete=${old ? 'before' : (shown?.completeness ?? '')}>
       ${renderSign(sign, uncertain ? 'Coarse' : undefined)}
       <div>
-        <p class="sentence ${report.slo.length > 0 && !['partial', 'overloaded'].includes(sign) && !shown?.banded ? 'awaits' : ''}" role="status">${old ? 'Before your change: ' : uncertain ? 'In one short run: ' : ''}${sentence(verdict.sentence)}</p>
+        <p class="sentence ${report.slo.length > 0 && sign !== 'overloaded' && !shown?.banded && shown?.completeness !== 'cancelled' ? 'awaits' : ''}" role="status">${old ? 'Before your change: ' : uncertain ? 'In one short run: ' : ''}${sentence(verdict.sentence)}</p>
         ${holds(view, report)} ${verdict.limit === '' ? nothing : html`<p class="limit-line">${sentence(verdict.limit)}</p>`}
-        ${verdict.note === '' ? nothing : html`<p class="quiet-text">${sentence(verdict.note)}</p>`}
         ${shown?.completeness === 'coarse' ? coarseBasis(view, report) : basis(view, report)} ${disagreement(report)} ${otherTrace(view)} ${fitted(view)}
         ${
           partial && shown.completeness === 'cancelled'
@@ -157,18 +156,21 @@ function coarseBasis(view: ViewContext, report: Report): TemplateResult {
   return html`<p class="quiet-text" id="known-error"><b>Coarse:</b> one run of ${countOf(arrived, 'request')}, whose interval is not known. ${follows}</p>`;
 }
 
-/** How much load it holds: where targets are kept or missed; its code comes after the first verdict. */
+/** How much load it holds: where targets are kept or missed; its code comes after the first verdict. Part of a run keeps
+    its place. */
 function holds(view: ViewContext, { slo, verdict: { state } }: Report): TemplateResult | typeof nothing {
+  if (slo.length > 0 && state === 'partial' && view.state.shown?.completeness === 'partial')
+    return html`<p class="quiet-text holds-room" aria-hidden="true"></p>`;
   if (slo.length === 0 || !['meets', 'near', 'misses', 'overloaded'].includes(state)) return nothing;
   needPart('sc-holds', () => import('./holds'));
   return html`<sc-holds .view=${view}></sc-holds>`;
 }
 
-/** How many runs, in a line; the rest when somebody asks. */
+/** How many runs, in a line; the rest when somebody asks. The question is first: it stays where it is whatever follows. */
 function basis(view: ViewContext, report: Report): TemplateResult {
   const open = view.openGroups.has('sure');
   if (open) needPart('sc-sure', () => import('./sure'));
-  return html`<p class="quiet-text" id="known-error">${runsInWords(report)} <button class="as-link" type="button" aria-expanded=${open} @click=${() => view.toggleGroup('sure', !open)}>How sure?</button></p>
+  return html`<p class="quiet-text" id="known-error"><button class="as-link" type="button" aria-expanded=${open} @click=${() => view.toggleGroup('sure', !open)}>How sure?</button> ${runsInWords(report)}</p>
     ${open ? html`<sc-sure .report=${report}></sc-sure>` : nothing}`;
 }
 
