@@ -394,7 +394,7 @@ await task('classes: one is added, edited and removed', async (page) => {
   const added = await fingerprint(page);
   await page.locator('sc-field[data-pointer="/workload/classes/0/timeout_s"]:visible input').first().fill('0.001');
   await nextResult(page, added);
-  assert.match(await page.textContent('.verdict'), /timed out/);
+  assert.match(await page.textContent('#verdict-note'), /timed out/);
   await page
     .locator('h4:visible', { hasText: /^workload · classes · 1$/ })
     .first()
@@ -553,6 +553,7 @@ await import('./views.mjs');
 await import('./rail.mjs');
 
 beginOthers();
+await import('./shifts.mjs');
 await import('./over-time.mjs');
 await import('./files-and-links.mjs');
 await import('./sharing.mjs');
