@@ -186,7 +186,9 @@ TEST(Images, EncodersError_IsOfItsTimeAlone) {
   const auto [longer, later] = times({1, 1, 1.5});
   EXPECT_NEAR(longer, 1.5 * encode, 1e-5);
   EXPECT_NEAR(later - e2e, 0.5 * encode, 1e-5);
-  for (const ErrorFactors& node : NodesOf({.half = 0.1}, MeasuredScale())) {
+  StepError error;
+  error.half = 0.1;
+  for (const ErrorFactors& node : NodesOf(error, MeasuredScale())) {
     EXPECT_NEAR(std::fabs(std::log(node.encode)), node.prompt == 1 ? 0 : kEncodeHalf, 1e-12);
   }
 }
