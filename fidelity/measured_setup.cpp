@@ -279,6 +279,7 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   const std::string& of_experts = model.value().expert_quantization;
   const bool fp4 = LowerCase(setup.precision) == "fp4";
   if (published == "mxfp4" && fp4) weights = published;
+  if (weights == "mxfp4" && !model.value().experts) weights = "mxfp4_all";
   const bool own =
       !of_experts.empty() && (*weights == of_experts || (fp4 && of_experts == "mxfp4"));
   if (own) weights = "";
@@ -308,15 +309,12 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   if (!text.ok()) return Issue{"", TextOf(text.issues())};
   Result<Scenario> scenario = ParseScenario(text.value());
   if (!scenario.ok()) return Issue{"", TextOf(scenario.issues())};
-  const Quantization in = scenario.value().model.quantization;
-  if (!model.value().experts && in == Quantization::kMxfp4) {
-    return Issue{"", "weights in mxfp4 are modelled for experts only, and the model has none"};
-  }
+  std::string named = WeightsName(scenario.value().model.quantization);
   return SimulatedSetup{std::move(scenario.value()),
                         model.value().name,
                         gpu,
                         engine.preset,
-                        WeightsName(in),
+                        std::move(named),
                         engine.exact};
 }
 
