@@ -24,16 +24,6 @@ constexpr int kBitsOfLetter = 6, kBitsOfByte = 8;
 
 const Issue kDamaged{"", "the link is cut short or damaged"};
 
-std::vector<std::string_view> Split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, start), text.size());
-    parts.push_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
-}
-
 bool Begins(std::string_view text, std::string_view with) {
   return text.substr(0, with.size()) == with;
 }
@@ -183,7 +173,7 @@ Result<Link> DecodeLink(std::string_view text) {
   if (text.size() > kMostFragment) return Issue{"", "the link is longer than any scenario"};
   Link link;
   std::string asked;
-  std::vector<std::string_view> parts = Split(text, '&');
+  std::vector<std::string_view> parts = Split(text, "&");
   const bool packed = Begins(text, kPrefix);
   for (const std::string_view part : parts) {
     if (IsOfPin(part)) {
@@ -235,7 +225,7 @@ std::string PinOf(const Report& report) {
 
 std::optional<Pin> ReadPin(std::string_view pin) {
   constexpr std::size_t kMostWord = 32, kMostValues = 32, kMostDigits = 15, kHash = 16;
-  const std::vector<std::string_view> parts = Split(pin, '&');
+  const std::vector<std::string_view> parts = Split(pin, "&");
   if (parts.size() != 3) return std::nullopt;
   const auto version = After(parts[0], "v="), result = After(parts[1], "r="),
              fingerprint = After(parts[2], "f=");
@@ -253,7 +243,7 @@ std::optional<Pin> ReadPin(std::string_view pin) {
       fingerprint->size() != kHash) {
     return std::nullopt;
   }
-  const std::vector<std::string_view> values = Split(*result, ',');
+  const std::vector<std::string_view> values = Split(*result, ",");
   if (!IsOf(values[0], kMostWord, of_state) || values.size() > kMostValues + 1) return std::nullopt;
   Pin read{std::string(*version), std::string(values[0]), std::string(*fingerprint), {}};
   for (std::size_t i = 1; i < values.size(); ++i) {

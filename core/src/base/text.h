@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <vector>
 
 namespace servecast {
 
@@ -66,6 +67,9 @@ std::optional<std::int64_t> ParseCount(std::string_view text);
 // none is near.
 template <class Range>
 std::string NearestWord(std::string_view word, const Range& candidates);
+
+// The parts between any of the separators, one at least: views of `text`.
+std::vector<std::string_view> Split(std::string_view text, std::string_view separators);
 
 // Of ASCII letters.
 std::string LowerCase(std::string_view text);

@@ -22,20 +22,10 @@ struct SlurmRequest {
   std::string constraint_from;
 };
 
-std::vector<std::string> SlurmParts(const std::string& text, const char* separators) {
-  std::vector<std::string> parts;
-  for (std::size_t at = 0; at <= text.size();) {
-    const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
-    parts.push_back(text.substr(at, end - at));
-    at = end + 1;
-  }
-  return parts;
-}
-
 // "gpu:a100:4", "gpu:4", "gres/gpu:a100:4" of a list of resources.
 void TakeResourceList(const std::string& list, const std::string& words, SlurmRequest& request) {
-  for (const std::string& each : SlurmParts(list, ",")) {
-    std::vector<std::string> parts = SlurmParts(each, ":/=");
+  for (const std::string_view each : Split(list, ",")) {
+    std::vector<std::string_view> parts = Split(each, ":/=");
     if (!parts.empty() && parts[0] == "gres") parts.erase(parts.begin());
     if (parts.empty()) continue;
     if (parts[0] == "shard" || parts[0] == "mps") request.shared = words;
@@ -162,13 +152,13 @@ std::vector<SlurmRequest> StepRequests(const std::vector<CommandWords>& commands
 // The type that features of nodes or a partition's name say: "a100", "gpu&a100", "h100|a100".
 void TakeConstraint(const SlurmRequest& request, Draft& draft) {
   std::vector<std::string> types;
-  for (const std::string& part : SlurmParts(request.constraint, "&|,[]()*")) {
+  for (const std::string_view part : Split(request.constraint, "&|,[]()*")) {
     const std::string preset = HardwarePresetOf(part);
     if (preset.empty()) continue;
     const bool known = std::any_of(types.begin(), types.end(), [&](const std::string& type) {
       return HardwarePresetOf(type) == preset;
     });
-    if (!known) types.push_back(part);
+    if (!known) types.emplace_back(part);
   }
   if (types.empty()) return;
   draft.TakeGpu(types[0], request.constraint_from);

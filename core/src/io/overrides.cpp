@@ -15,16 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::vector<std::string> Split(std::string_view text, char separator) {
-  std::vector<std::string> parts;
-  for (std::size_t start = 0; start <= text.size();) {
-    const std::size_t end = std::min(text.find(separator, start), text.size());
-    parts.emplace_back(text.substr(start, end - start));
-    start = end + 1;
-  }
-  return parts;
-}
-
 // The member that a section has for its name alone, "preset" of "model": "qwen3-32b" and "policy"
 // of "scheduler": "sglang"; "" for what no name stands for. The section is that of the first
 // `count` keys, of the scenario or of a pool.
@@ -78,7 +68,9 @@ Json* Holder(Json& document, const std::vector<std::string>& keys, Issues& issue
 
 void Apply(Json& document, const std::string& change, Issues& issues) {
   const std::size_t equals = change.find('=');
-  const std::vector<std::string> keys = Split(std::string_view(change).substr(0, equals), '.');
+  const std::vector<std::string_view> parts =
+      Split(std::string_view(change).substr(0, equals), ".");
+  const std::vector<std::string> keys(parts.begin(), parts.end());
   const bool empty_key = std::find(keys.begin(), keys.end(), "") != keys.end();
   if (equals == std::string::npos || empty_key) {
     issues.push_back({"", Format("found {}, allowed path.to.member=value", ShortJson(change))});
@@ -136,7 +128,7 @@ Result<std::string> ApplyOverrides(std::string_view text,
 Result<std::string> ParseReadableLink(std::string_view fragment) {
   std::string preset;
   std::vector<std::string> overrides;
-  for (const std::string& escaped : Split(fragment, '&')) {
+  for (const std::string_view escaped : Split(fragment, "&")) {
     const std::string part = PercentDecoded(escaped);
     if (part.rfind("p=", 0) == 0) {
       preset = part.substr(2);
