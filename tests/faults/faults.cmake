@@ -72,9 +72,9 @@ plant_in(decode_group 10 "a decode that leaves leaves its latest token in the co
   [==[members * (computed - (Planted(10) && members < 0 ? 1 : 0));]==])
 
 plant_in(replica 11 "who comes on a step's end joins one step late"
-  [==[time <= last; time = in_.inbox.NextEnqueue()]==]
+  [==[time <= last; time = in_.inbox->NextEnqueue()]==]
   [==[time < last || (time == last && !(Planted(11) && running() > 0));
-       time = in_.inbox.NextEnqueue()]==])
+       time = in_.inbox->NextEnqueue()]==])
 
 plant_in(clients 48 "a request holds no server of the front end"
   [==[front_end_.Enter(arrival, times);]==]
@@ -137,8 +137,8 @@ plant_in(kv_cache 21 "blocks without content go to the end of the free list"
   [==[PushFree(kBlank, held - full, options_.contentless_first && !Planted(21));]==])
 
 plant_in(replica 22 "a time-out at the start of a step is a step late"
-  [==[while (in_.inbox.NextTimeout() <= now_)]==]
-  [==[while (Planted(22) ? in_.inbox.NextTimeout() < now_ : in_.inbox.NextTimeout() <= now_)]==])
+  [==[while (in_.inbox->NextTimeout() <= now_)]==]
+  [==[while (Planted(22) ? in_.inbox->NextTimeout() < now_ : in_.inbox->NextTimeout() <= now_)]==])
 
 plant_in(kv_cache 23 "a prompt that is all cached is not computed again"
   [==[FullBlocks(known_tokens - 1)]==]
@@ -335,8 +335,8 @@ plant_in(batch_scheduler 314 "what is in the prefix cache is computed again"
   [==[job(index).processed = Planted(314) ? 0 : blocks * limits_.block_size;]==])
 
 plant_in(job_scheduler 315 "the next turn finds nothing of the one before"
-  [==[state_.End(index, in_.inbox.HasNextTurn(request));]==]
-  [==[state_.End(index, !Planted(315) && in_.inbox.HasNextTurn(request));]==])
+  [==[state_.End(index, in_.inbox->HasNextTurn(request));]==]
+  [==[state_.End(index, !Planted(315) && in_.inbox->HasNextTurn(request));]==])
 
 plant_in(job_scheduler 316 "what a resumed request finds counts as found by prompts"
   [==[if (kind == MemberKind::kResumed) {]==]
@@ -375,7 +375,7 @@ plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
   [==[  Withhold(std::move(blocks));]==]
   [==[  if (Planted(404) && in_.setup.entry->name == "vllm") {
     kv_.Release(blocks.holding, request, blocks.blocks, blocks.tokens,
-                in_.inbox.HasNextTurn(request));
+                in_.inbox->HasNextTurn(request));
     blocks.blocks = blocks.tokens = 0;
   }
   Withhold(std::move(blocks));]==])

@@ -343,10 +343,10 @@ VidurRun RunCase(const VidurCase& golden) {
                           .pool_blocks = golden.limits.blocks,
                           .max_model_len = kNoLimit,
                           .requests = run.requests,
-                          .inbox = unused,
+                          .inbox = &unused,
                           .latency = latency,
                           .results = run.results,
-                          .recorder = recorder,
+                          .recorder = &recorder,
                           .scratch = scratch,
                           .observer = &collector,
                           .stages = stages.size() > 1 ? &stages : nullptr};

@@ -101,7 +101,7 @@ std::int32_t Fleet::AddNode(std::size_t pool, TimeNs dies_at) {
   nodes_.push_back(
       std::make_unique<Node>(Node{.inbox = Inbox(clients_of_all_, each.requests, each.results, true,
                                                  each.role == PoolRole::kPrefill),
-                                  .recorder = each.recorder,
+                                  .recorder = *each.recorder,
                                   .replica = nullptr,
                                   .pool = pool,
                                   .role = each.role,
@@ -112,31 +112,13 @@ std::int32_t Fleet::AddNode(std::size_t pool, TimeNs dies_at) {
 }
 
 std::unique_ptr<Engine> Fleet::MakeFor(Node& node, std::int64_t number, TimeNs dies_at) const {
-  const ReplicaInput& each = pools_[node.pool].each;
-  return MakeReplica({.engine = each.engine,
-                      .scheduler = each.scheduler,
-                      .setup = each.setup,
-                      .pool_blocks = each.pool_blocks,
-                      .max_model_len = each.max_model_len,
-                      .requests = each.requests,
-                      .inbox = node.inbox,
-                      .latency = each.latency,
-                      .results = each.results,
-                      .recorder = node.recorder,
-                      .scratch = each.scratch,
-                      .horizon = each.horizon,
-                      .observer = each.observer,
-                      .kv_tiers = each.kv_tiers,
-                      .number = number,
-                      .one_of_many = true,
-                      .stages = each.stages,
-                      .role = each.role,
-                      .first_token_from_decode = each.first_token_from_decode,
-                      .seed = each.seed,
-                      .windows = each.windows,
-                      .kv_plan = each.kv_plan,
-                      .most_image_tokens = each.most_image_tokens,
-                      .dies_at = dies_at});
+  ReplicaInput input = pools_[node.pool].each;
+  input.inbox = &node.inbox;
+  input.recorder = &node.recorder;
+  input.number = number;
+  input.one_of_many = true;
+  input.dies_at = dies_at;
+  return MakeReplica(input);
 }
 
 Gateway::Member Fleet::MemberAt(std::size_t index) const {

@@ -138,7 +138,7 @@ bool GroupedScheduler::TakeFor(std::size_t& at, std::int64_t tokens, StepPlan& p
   for (;;) {
     kv_.GiveUp(slot.table, slot.computed - slot.in_flight);
     if (kv_.Needed(slot.table, slot.computed, slot.computed + tokens) <= kv_.free()) break;
-    in_.recorder.BlocksRefused(1);
+    in_.recorder->BlocksRefused(1);
     const std::size_t victim = Victim();
     const bool itself = victim == at;
     Preempt(victim, plan);
@@ -206,7 +206,7 @@ void GroupedScheduler::Admit(StepPlan& plan) {
     plan.blocked = running() >= in_.engine.max_num_seqs ? BlockedBy::kSeats
                    : left_ <= 0                         ? BlockedBy::kTokenBudget
                                                         : AdmitHead();
-    if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
+    if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder->BlocksRefused(1);
     if (plan.blocked != BlockedBy::kNothing) return;
   }
 }
@@ -296,7 +296,7 @@ void GroupedScheduler::Fill(StepPlan& plan) {
       if (slot.last_step >= start) {
         ++plan.in_turn;
       } else {
-        in_.recorder.StepDelay(start, start - slot.last_step, 1);
+        in_.recorder->StepDelay(start, start - slot.last_step, 1);
       }
     } else {
       slot.admitted = start;
@@ -306,7 +306,7 @@ void GroupedScheduler::Fill(StepPlan& plan) {
         s.preempted += start - s.preempted_at;
         if (slot.known == slot.prompt) s.preempted_to_first = s.preempted;
         if (s.last_step >= 0)
-          in_.recorder.StepDelay(start, std::max<TimeNs>(0, start - s.last_step), 1);
+          in_.recorder->StepDelay(start, std::max<TimeNs>(0, start - s.last_step), 1);
       }
     }
     if (slot.chunk == 1 && slot.decodes()) {
@@ -469,7 +469,7 @@ const DecodeRun* GroupedScheduler::BeginRun() {
 void GroupedScheduler::FirstOfRun(const Step& step) {
   for (const SlotId id : running_) {
     const TimeNs before = At(id).last_step;
-    in_.recorder.StepDelay(step.start, std::max<TimeNs>(0, step.start - before), 1);
+    in_.recorder->StepDelay(step.start, std::max<TimeNs>(0, step.start - before), 1);
     CountGap(step, step.end - before, 1);
   }
   CountGap(step, 0, 0);

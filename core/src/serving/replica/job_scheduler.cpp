@@ -57,8 +57,8 @@ Formed JobScheduler::Form(StepPlan& plan) {
   state_.blocked = BlockedBy::kNothing;
   const std::size_t under_way = state_.under_way.size();
   rules_->Form(state_, batch_);
-  if (state_.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
-  in_.recorder.BlocksRefused(static_cast<std::int64_t>(state_.restarted.size()));
+  if (state_.blocked == BlockedBy::kKvBlocks) in_.recorder->BlocksRefused(1);
+  in_.recorder->BlocksRefused(static_cast<std::int64_t>(state_.restarted.size()));
   CountRestarts(plan);
   if (in_.role == PoolRole::kDecode) {
     SendForKv(under_way);
@@ -98,7 +98,7 @@ void JobScheduler::Fill(StepPlan& plan) {
     seat.in_flight = true;
     seat.kind = KindOf(job);
     state_.Compute(member);
-    if (seat.last_step >= 0) in_.recorder.StepDelay(start, start - seat.last_step, 1);
+    if (seat.last_step >= 0) in_.recorder->StepDelay(start, start - seat.last_step, 1);
     if (job.prefilled()) {
       ++decodes;
       context += job.processed - 1;
@@ -209,7 +209,7 @@ void JobScheduler::End(JobIndex index, Step& step) {
   const RequestId request = seat.request;
   if (!replica_.HandsOver(request)) {
     seat.request = kNoRequest;
-    state_.End(index, in_.inbox.HasNextTurn(request));
+    state_.End(index, in_.inbox->HasNextTurn(request));
     const auto r = static_cast<std::size_t>(request);
     replica_.Finish(request, seat.total - in_.requests.prompt_tokens[r], step);
   } else if (seat.gave_up) {
@@ -265,7 +265,7 @@ bool JobScheduler::AllDecode(std::int64_t& least_left) {
 void JobScheduler::FirstOfRun(const Step& step) {
   for (const JobIndex index : state_.parked) {
     const Seat& seat = SeatOf(index);
-    in_.recorder.StepDelay(step.start, step.start - seat.last_step, 1);
+    in_.recorder->StepDelay(step.start, step.start - seat.last_step, 1);
     CountGap(step, step.end - seat.last_token, 1);
   }
   CountGap(step, 0, 0);
@@ -319,7 +319,7 @@ void JobScheduler::Leave(JobIndex index) {
     state_.LeaveQueue(index);
     replica_.QueueChanged();
     if (state_.job(index).remote) {
-      in_.inbox.Report({Inbox::HandOverEvent::Kind::kAbandoned, seat.request, replica_.now()});
+      in_.inbox->Report({Inbox::HandOverEvent::Kind::kAbandoned, seat.request, replica_.now()});
     }
   }
   seat.request = kNoRequest;

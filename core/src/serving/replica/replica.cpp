@@ -90,20 +90,20 @@ bool Replica::Advance(std::int64_t max_steps) {
   while (steps < max_steps) {
     const bool idle = Idle();
     if (idle) {
-      in_.inbox.TakeUpBefore(in_.horizon);
-      const TimeNs next = in_.inbox.NextEnqueue(), until = in_.inbox.until();
+      in_.inbox->TakeUpBefore(in_.horizon);
+      const TimeNs next = in_.inbox->NextEnqueue(), until = in_.inbox->until();
       if (next >= until && until != kNever) return true;
       // kNever included; not what came while the last step went beyond the horizon.
       if (next >= in_.horizon && next > now_) return Close();
       PassTo(next);
     }
     if (!settled_) {
-      if (now_ >= in_.inbox.until()) return false;
+      if (now_ >= in_.inbox->until()) return false;
       woken_ = kNever;
       Deliver();
-      const bool gives_up = in_.inbox.NextTimeout() <= now_;
+      const bool gives_up = in_.inbox->NextTimeout() <= now_;
       if (gives_up && GiveUp()) {
-        if (now_ >= in_.inbox.until()) return false;
+        if (now_ >= in_.inbox->until()) return false;
         Deliver();
       }
       if ((idle || gives_up) && Idle()) continue;
@@ -119,9 +119,9 @@ bool Replica::Advance(std::int64_t max_steps) {
       }
       settled_ = true;
     }
-    in_.inbox.TakeUpBefore(
-        in_flight_ > 0 ? Oldest().end : std::min({in_.horizon, woken_, in_.inbox.NextTimeout()}));
-    const TimeNs next = NextEvent(), limit = in_.inbox.until();
+    in_.inbox->TakeUpBefore(
+        in_flight_ > 0 ? Oldest().end : std::min({in_.horizon, woken_, in_.inbox->NextTimeout()}));
+    const TimeNs next = NextEvent(), limit = in_.inbox->until();
     if (in_flight_ == 0) {
       if (next >= limit && limit != kNever) return true;
       if (next >= in_.horizon || now_ >= in_.horizon) return Close();
@@ -133,7 +133,8 @@ bool Replica::Advance(std::int64_t max_steps) {
     PassTo(next);
     while (in_flight_ > 0 && Oldest().end <= now_) Apply();
   }
-  return Idle() && in_.inbox.until() == kNever && in_.inbox.NextEnqueue() >= in_.horizon && Close();
+  return Idle() && in_.inbox->until() == kNever && in_.inbox->NextEnqueue() >= in_.horizon &&
+         Close();
 }
 
 // The run is over. What is enqueued before the clock stops waits until then, though for nothing.
@@ -160,10 +161,10 @@ void Replica::PassTo(TimeNs time) {
 // back; without a step also when a client gives up.
 TimeNs Replica::NextEvent() const {
   if (in_flight_ == 0) {
-    return std::min({in_.inbox.NextEnqueue(), woken_, in_.inbox.NextTimeout()});
+    return std::min({in_.inbox->NextEnqueue(), woken_, in_.inbox->NextTimeout()});
   }
   const TimeNs end = Oldest().end;
-  return FormsBetween() ? std::min({end, in_.inbox.NextEnqueue(), woken_}) : end;
+  return FormsBetween() ? std::min({end, in_.inbox->NextEnqueue(), woken_}) : end;
 }
 
 void Replica::Deliver() {
@@ -175,26 +176,26 @@ void Replica::Deliver() {
 }
 
 void Replica::DeliverUpTo(TimeNs last) {
-  for (TimeNs time = in_.inbox.NextEnqueue(); time <= last; time = in_.inbox.NextEnqueue()) {
-    const RequestId request = in_.inbox.TakeNext();
+  for (TimeNs time = in_.inbox->NextEnqueue(); time <= last; time = in_.inbox->NextEnqueue()) {
+    const RequestId request = in_.inbox->TakeNext();
     const auto r = static_cast<std::size_t>(request);
     load_.waiting = queued() + left_queue_;
     if (delay_by_cache_) {
       const std::int64_t prompt = in_.requests.prompt_tokens[r];
       load_.cached_tokens = kv_.LookUp(request, prompt).blocks * kv_.block_size();
     }
-    if (in_.inbox.Arrives(request, load_)) continue;
+    if (in_.inbox->Arrives(request, load_)) continue;
     if (caps_ && !caps_->Takes(request, time)) {
       in_.results.state[r] = RequestState::kRejected;
       ++ended_.rejected;
-      in_.inbox.TurnedAway(request, time);
+      in_.inbox->TurnedAway(request, time);
       continue;
     }
     in_.results.state[r] = RequestState::kQueued;
-    in_.inbox.Enqueued(request);
+    in_.inbox->Enqueued(request);
     scheduler_->Enqueue(request);
-    in_.recorder.Waiting(time, queued() + left_queue_);
-    in_.recorder.Came(time);
+    in_.recorder->Waiting(time, queued() + left_queue_);
+    in_.recorder->Came(time);
   }
 }
 
@@ -202,19 +203,19 @@ void Replica::DeliverUpTo(TimeNs last) {
 // sent another request at once.
 bool Replica::GiveUp() {
   const std::int64_t before = ended_.timed_out;
-  while (in_.inbox.NextTimeout() <= now_) {
-    const RequestId request = in_.inbox.TakeTimeout();
+  while (in_.inbox->NextTimeout() <= now_) {
+    const RequestId request = in_.inbox->TakeTimeout();
     if (scheduler_->GiveUp(request)) TimeOut(request);
   }
-  return ended_.timed_out > before && in_.inbox.InLoop();
+  return ended_.timed_out > before && in_.inbox->InLoop();
 }
 
 void Replica::TimeOut(RequestId request) {
   in_.results.state[static_cast<std::size_t>(request)] = RequestState::kTimedOut;
   ++ended_.timed_out;
-  in_.recorder.Left(now_);
+  in_.recorder->Left(now_);
   if (caps_) caps_->Over(request, now_);
-  in_.inbox.GaveUp(request, now_);
+  in_.inbox->GaveUp(request, now_);
 }
 
 // ---- One step ------------------------------------------------------------------------------
@@ -355,19 +356,19 @@ void Replica::CountPadding() {
 void Replica::Apply() {
   Step& step = Oldest();
   // Who is turned away may try again before the step ends.
-  if (caps_ && in_.inbox.InLoop()) {
+  if (caps_ && in_.inbox->InLoop()) {
     const std::int64_t before = queued();
     DeliverUpTo(step.end - 1);
     early_ += queued() - before;
   }
-  in_.inbox.TakeUpAllBefore(step.end);
+  in_.inbox->TakeUpAllBefore(step.end);
   now_ = std::max(now_, step.end);
   const std::int64_t tokens = hides_tokens() ? 0 : step.sampled;
   if (staged() && !scheduler_->habits().shared_to_first) {
     RecordToNext(step, tokens);
   } else {
-    in_.recorder.Step(std::max(step.start, recorded_until_), step.end, step.levels, tokens,
-                      step.bound, step.blocked, step.prefill);
+    in_.recorder->Step(std::max(step.start, recorded_until_), step.end, step.levels, tokens,
+                       step.bound, step.blocked, step.prefill);
     recorded_until_ = step.end;
   }
   if (step.decodes > 0) NextToken(step, step.end - step.before, step.decodes);
@@ -381,8 +382,8 @@ void Replica::Apply() {
 // that the time that steps share counts once; or, see Apply, from the end of the step before.
 void Replica::RecordToNext(const Step& step, std::int64_t tokens) {
   const TimeNs until = in_flight_ > 1 ? std::min(step.end, InFlight(1).start) : step.end;
-  in_.recorder.Step(step.start, until, step.levels, 0, step.bound, step.blocked, step.prefill);
-  in_.recorder.Tokens(step.end, tokens);
+  in_.recorder->Step(step.start, until, step.levels, 0, step.bound, step.blocked, step.prefill);
+  in_.recorder->Tokens(step.end, tokens);
 }
 
 void Replica::FirstToken(RequestId request, const Step& step) {
@@ -392,32 +393,32 @@ void Replica::FirstToken(RequestId request, const Step& step) {
   if (stalls_.Any()) late += stalls_.LeftAt(step.end + late);
   if (late > 0) in_.results.SetLate(r, late);
   const TimeNs seen = step.end + token_delay_ + in_.results.Late(r);
-  if (in_.inbox.GaveUpBefore(request, seen)) return;
+  if (in_.inbox->GaveUpBefore(request, seen)) return;
   in_.results.first_token[r] = seen;
-  in_.inbox.FirstToken(request, seen);
+  in_.inbox->FirstToken(request, seen);
 }
 
 void Replica::Finish(RequestId request, std::int64_t generated, Step& step) {
   const auto r = static_cast<std::size_t>(request);
   in_.results.generated[r] = static_cast<std::int32_t>(generated);
-  in_.recorder.Left(step.end);
+  in_.recorder->Left(step.end);
   if (caps_) caps_->Over(request, step.end);
   if (in_.observer != nullptr) step.record.finished.push_back(request);
   // Absurd delays end with the clock.
   const auto seen = static_cast<TimeNs>(
       std::min(WideInt{step.end} + WideInt{generated} * token_delay_ + in_.results.Late(r),
                WideInt{kNever}));
-  if (in_.inbox.GaveUpBefore(request, seen)) {
+  if (in_.inbox->GaveUpBefore(request, seen)) {
     in_.results.state[r] = RequestState::kTimedOut;
     ++ended_.timed_out;
-    in_.inbox.GaveUp(request, step.end);
+    in_.inbox->GaveUp(request, step.end);
     return;
   }
   in_.results.completion[r] = seen;
   in_.results.state[r] = RequestState::kCompleted;
   ++ended_.completed;
   ended_.length_capped += generated < in_.requests.output_tokens[r] ? 1 : 0;
-  in_.inbox.Answered(request, step.end);
+  in_.inbox->Answered(request, step.end);
 }
 
 void Replica::LoseTokenAt(TimeNs end, bool decoded) {
@@ -459,18 +460,18 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
   const bool takes_blocks = run.takes_blocks;
   // One at a time, which no one else looks at, needs no place among the steps in flight.
   const bool in_ring = depth_ > 1 || in_.observer != nullptr;
-  TimeNs next_enqueue = in_.inbox.NextEnqueue();
-  TimeNs stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
+  TimeNs next_enqueue = in_.inbox->NextEnqueue();
+  TimeNs stop = std::min(in_.inbox->NextTimeout(), in_.inbox->until());
   BlockedBy blocked = run.blocked;
   std::int64_t ran = 0, kv_unused = run.kv_unused, spare = run.spare;
   load_.running = running();
   while (ran < most && now_ < stop && StartTime() < last_start_) {
     if (next_enqueue <= now_) {
-      in_.inbox.TakeUpBefore(now_);
-      if ((in_.inbox.NextEnqueue() <= now_ || early_ > 0) && !run.closed) break;
+      in_.inbox->TakeUpBefore(now_);
+      if ((in_.inbox->NextEnqueue() <= now_ || early_ > 0) && !run.closed) break;
       Deliver();
-      next_enqueue = in_.inbox.NextEnqueue();
-      stop = std::min(in_.inbox.NextTimeout(), in_.inbox.until());
+      next_enqueue = in_.inbox->NextEnqueue();
+      stop = std::min(in_.inbox->NextTimeout(), in_.inbox->until());
       if (stop <= now_) break;
       if (blocked == BlockedBy::kNothing && scheduler_->waiting() > 0) blocked = run.comers_blocked;
     }
@@ -485,7 +486,7 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
     shape.preemption_ema = load_.preemption_ema;
     shape.lora = run.lora;
     const StepPrice price = in_.latency.Price(shape);
-    if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
+    if (blocked == BlockedBy::kKvBlocks) in_.recorder->BlocksRefused(1);
     kv_unused += blocks * kv_.block_size() - size;
     const StepLevels levels = {load_.running,
                                kv_blocks_used(),
@@ -497,8 +498,8 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
       RunStep(run, ran, levels, price, blocked);
     } else {
       const TimeNs end = now_ + price.duration;
-      in_.recorder.Step(now_, end, levels, hides_tokens() ? 0 : size, price.bound, blocked);
-      in_.recorder.InterTokenGap(end, price.duration + token_delay_, size);
+      in_.recorder->Step(now_, end, levels, hides_tokens() ? 0 : size, price.bound, blocked);
+      in_.recorder->InterTokenGap(end, price.duration + token_delay_, size);
       load_.kv_blocks_used = levels.kv_blocks;
       recorded_until_ = device_free_ = now_ = end;
       decodes.Step();
@@ -515,7 +516,7 @@ void Replica::Preempted(RequestId request) {
   const auto r = static_cast<std::size_t>(request);
   ++in_.results.preemptions[r];
   in_.results.state[r] = RequestState::kQueued;
-  in_.recorder.Preempted(now_);
+  in_.recorder->Preempted(now_);
 }
 
 // A memory too faint to be seen is none: the average ends.
@@ -562,7 +563,7 @@ void Replica::ObserveSchedule(StepRecord& record) {
 
 void Replica::ObserveStep(Step& step) {
   StepRecord& record = step.record;
-  record.index = in_.recorder.steps() - 1;
+  record.index = in_.recorder->steps() - 1;
   record.start = step.start;
   record.bound = step.bound;
   record.end = step.end;

@@ -52,10 +52,10 @@ struct ReplicaInput {
   std::int64_t pool_blocks = 0;    // vLLM's pool: one of them is never used
   std::int64_t max_model_len = 0;  // effective: see EffectiveMaxModelLen
   const RequestTable& requests;
-  Inbox& inbox;
+  Inbox* inbox = nullptr;  // its own, as the recorder is: never nullptr once it runs
   const LatencyModel& latency;
   RequestResults& results;
-  Recorder& recorder;
+  Recorder* recorder = nullptr;
   ReplicaScratch& scratch;
   TimeNs horizon = kNever;  // no step starts at or after it
   StepObserver* observer = nullptr;
@@ -105,7 +105,7 @@ class Replica final : public Engine {
 
   TimeNs now() const override { return now_; }
   TimeNs ready() const override {
-    const TimeNs next = Idle() ? in_.inbox.NextEnqueue() : kNever;
+    const TimeNs next = Idle() ? in_.inbox->NextEnqueue() : kNever;
     if (next != kNever) return std::max(now_, next);
     return settled_ && !Idle() && NextEvent() > now_ ? NextEvent() - 1 : now_;
   }
@@ -166,7 +166,7 @@ class Replica final : public Engine {
   // after the one before; a request is done, and what it held is free.
   void FirstToken(RequestId request, const Step& step);
   void NextToken(const Step& step, TimeNs gap, std::int64_t tokens = 1) {
-    in_.recorder.InterTokenGap(step.end, gap + token_delay_, tokens);
+    in_.recorder->InterTokenGap(step.end, gap + token_delay_, tokens);
   }
   void Finish(RequestId request, std::int64_t generated, Step& step);
   // Its client gave up; what it held is free.
@@ -199,7 +199,7 @@ class Replica final : public Engine {
     counts_.used_draft_tokens += used;
   }
   // The queue is another.
-  void QueueChanged() { in_.recorder.Waiting(now_, queued()); }
+  void QueueChanged() { in_.recorder->Waiting(now_, queued()); }
   // A request ended in the queue, by a token that was in flight.
   void EndedInQueue() { ++left_queue_; }
 

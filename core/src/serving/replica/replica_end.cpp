@@ -31,7 +31,7 @@ void Replica::Die(TimeNs time) {
   now_ = std::max(now_, time);
   DeliverUpTo(time);
   WriteProgress(in_.results.generated);
-  in_.recorder.Waiting(time, 0);
+  in_.recorder->Waiting(time, 0);
 }
 
 }  // namespace servecast

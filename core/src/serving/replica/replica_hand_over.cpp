@@ -10,7 +10,7 @@ namespace servecast {
 void Replica::HandOn(Withheld blocks, TimeNs end) {
   const RequestId request = blocks.request;
   const auto r = static_cast<std::size_t>(request);
-  in_.recorder.Left(end);
+  in_.recorder->Left(end);
   Withhold(std::move(blocks));
   in_.results.state[r] = RequestState::kQueued;
   in_.results.generated[r] = in_.first_token_from_decode ? 0 : 1;
@@ -18,7 +18,7 @@ void Replica::HandOn(Withheld blocks, TimeNs end) {
   HandOver& hand_over = in_.results.hand_overs[r];
   hand_over.prefilled = end;
   hand_over.prefill_replica = static_cast<std::int32_t>(in_.number);
-  in_.inbox.Report({Inbox::HandOverEvent::Kind::kPrefilled, request, end});
+  in_.inbox->Report({Inbox::HandOverEvent::Kind::kPrefilled, request, end});
 }
 
 void Replica::Withhold(Withheld blocks) {
@@ -34,7 +34,7 @@ void Replica::FreeHandedOver(RequestId request, TimeNs time) {
   SERVECAST_CHECK(at < withheld_.size(), "what is freed is withheld");
   Withheld& held = withheld_[at];
   kv_.Release(held.holding, request, held.blocks, held.computed ? held.tokens : 0,
-              held.computed && in_.inbox.HasNextTurn(request));
+              held.computed && in_.inbox->HasNextTurn(request));
   scheduler_->Freed(held.blocks, held.tokens);
   withheld_room_ -= kv_.RoomBehind(held.tokens);
   place_of_.Erase(request);
@@ -50,7 +50,7 @@ void Replica::FreeHandedOver(RequestId request, TimeNs time) {
 void Replica::SendForKv(RequestId request, std::int64_t blocks) {
   ++expected_;
   in_.results.hand_overs[static_cast<std::size_t>(request)].reserved = now_;
-  in_.inbox.Report({Inbox::HandOverEvent::Kind::kReserved, request, now_, blocks});
+  in_.inbox->Report({Inbox::HandOverEvent::Kind::kReserved, request, now_, blocks});
 }
 
 void Replica::Arrive(RequestId request, TimeNs time) {

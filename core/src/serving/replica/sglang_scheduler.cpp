@@ -198,9 +198,9 @@ Formed SglangScheduler::Form(StepPlan& plan) {
   batch_.Clear();
   const bool formed = Schedule(plan);
   TellMachine();
-  in_.recorder.BlocksRefused(retracted_);
+  in_.recorder->BlocksRefused(retracted_);
   if (!waiting_.empty()) plan.blocked = full_.flag || formed ? full_.reason : BlockedBy::kNothing;
-  if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
+  if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder->BlocksRefused(1);
   const bool changed = was_full != full_.flag || had_last || !plan.preempted.empty() ||
                        had_running != running_.size();
   if (formed) Fill(plan);

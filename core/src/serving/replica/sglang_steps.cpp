@@ -14,7 +14,7 @@ void SglangScheduler::CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requ
   if (ready >= start) {
     plan.in_turn += requests;
   } else {
-    in_.recorder.StepDelay(start, start - ready, requests);
+    in_.recorder->StepDelay(start, start - ready, requests);
   }
 }
 

@@ -132,7 +132,7 @@ void VllmScheduler::GrantByPreempting(Call& call) {
       slot.needed = apart ? BlocksWith(slot, tokens) : kv_.BlocksFor(computed + 1);
       const std::int64_t blocks = Taken(apart ? slot.blocks : kv_.BlocksFor(computed), slot.needed);
       while (blocks > Free() && !ended) {
-        in_.recorder.BlocksRefused(1);
+        in_.recorder->BlocksRefused(1);
         if (CollectGarbage()) continue;
         const SlotId victim = Victim();
         if (SlotAt(victim).granted_call == calls_) call.budget += SlotAt(victim).chunk;
@@ -277,7 +277,7 @@ void VllmScheduler::Admit(Call& call) {
     const RequestId request = seats_.any() ? NextToAdmit() : queue_.Head();
     if (request == kNoRequest) break;
     blocked = HeadBlockedBy(request, Free(), call.budget);
-    if (blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
+    if (blocked == BlockedBy::kKvBlocks) in_.recorder->BlocksRefused(1);
     if (blocked == BlockedBy::kKvBlocks && images_) images_->Drop(request);  // E3
     if (blocked == BlockedBy::kKvBlocks && CollectGarbage()) continue;
     if (blocked != BlockedBy::kNothing) return;

@@ -81,7 +81,7 @@ bool VllmScheduler::GiveUpTransfer(RequestId request) {
     return false;
   }
   if (ComesByTransfer(request)) {
-    in_.inbox.Report({Inbox::HandOverEvent::Kind::kAbandoned, request, replica_.now()});
+    in_.inbox->Report({Inbox::HandOverEvent::Kind::kAbandoned, request, replica_.now()});
     return false;
   }
   const auto held = std::find_if(incoming_.begin(), incoming_.end(),

@@ -266,7 +266,7 @@ void VllmScheduler::Finish(RequestId request, SlotId id, Step& step) {
   } else {
     Slot& slot = SlotAt(id);
     const std::int64_t free = kv_.free();
-    const bool findable = in_.inbox.HasNextTurn(request);
+    const bool findable = in_.inbox->HasNextTurn(request);
     if (drafts_) {
       LeaveApart(id);
       ReleaseBlocks(slot, 0, findable);
@@ -345,12 +345,12 @@ TimeNs VllmScheduler::QuietUntil() {
   const bool decodes_only = group_->size() > 0 && apart_.empty() && endings_ == 0 &&
                             queue_.size() == 0 && incoming_.empty() && !replica_.withholds();
   if (!decodes_only || staged() || in_.windows.any() || seats_.any() || garbage_.blocks > 0 ||
-      in_.latency.PreemptionWeight() != 0 || in_.inbox.NextEnqueue() != kNever) {
+      in_.latency.PreemptionWeight() != 0 || in_.inbox->NextEnqueue() != kNever) {
     return now;
   }
   // What ends leaves at `time`.
   const TimeNs time = group_->QuietUntil(in_.latency, replica_.StartTime(), kv_.free());
-  return std::max(std::min(time - 1, in_.inbox.NextTimeout()), now);
+  return std::max(std::min(time - 1, in_.inbox->NextTimeout()), now);
 }
 
 // ---- Moves of one request ------------------------------------------------------------------

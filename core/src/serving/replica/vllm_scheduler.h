@@ -314,7 +314,7 @@ class VllmScheduler final : public Scheduler {
     if (ready >= start) {
       plan.in_turn += members;
     } else {
-      in_.recorder.StepDelay(start, start - ready, members);
+      in_.recorder->StepDelay(start, start - ready, members);
     }
   }
   // Room in the blocks of requests that are neither apart nor in the open group.

@@ -203,7 +203,7 @@ Formed TrtllmScheduler::Form(StepPlan& plan) {
                    : pass_.contexts.empty() ? BlockedBy::kTokenBudget
                                             : BlockedBy::kNothing;
   }
-  if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder.BlocksRefused(1);
+  if (plan.blocked == BlockedBy::kKvBlocks) in_.recorder->BlocksRefused(1);
   if (formed) {
     Fill(plan);
     plan.preempted.swap(unshown_);

@@ -153,7 +153,7 @@ void TrtllmScheduler::CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requ
   if (ready >= start) {
     plan.in_turn += requests;
   } else {
-    in_.recorder.StepDelay(start, start - ready, requests);
+    in_.recorder->StepDelay(start, start - ready, requests);
   }
 }
 
