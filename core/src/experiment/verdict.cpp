@@ -90,8 +90,7 @@ std::string Capped(const ArrivalSpec& a, double completed, std::optional<double>
   return text;
 }
 
-// " at 40 req/s".
-std::string Load(const Scenario& s, const Report& r) {
+std::string LoadOf(const Scenario& s, const Report& r, const Unseen& unseen) {
   const ArrivalSpec& a = s.workload.arrivals;
   const std::optional<double> rate = StatedRate(s);
   const std::string capped = Capped(a, r.requests_per_s, rate);
@@ -103,10 +102,15 @@ std::string Load(const Scenario& s, const Report& r) {
   if (s.workload.sessions.turns > 1 && a.profile == RateProfile::kFlat && a.spikes.empty()) {
     return Format(" at {} conversations/s", ShortNumber(a.rate_per_s));
   }
-  const bool part = r.finished && !UnseenOf(s, r.simulated_s).load.empty();
-  return (part ? Format(" under the first {} of this load", MeasuredMs(r.simulated_s * 1e3))
-               : std::string(" under this load")) +
-         capped;
+  if (unseen.load.empty()) return " under this load" + capped;
+  return Format(" under the first {} of this load", MeasuredMs(r.simulated_s * 1e3)) + capped;
+}
+
+// " at 40 req/s", " at 40 req/s, before the failure at 16.7 min".
+std::string Load(const Scenario& s, const Report& r) {
+  const Unseen unseen = r.finished ? UnseenOf(s, r.simulated_s) : Unseen{};
+  const std::string load = LoadOf(s, r, unseen);
+  return unseen.events.empty() ? load : Format("{}, before {}", load, unseen.events[0]);
 }
 
 std::string Name(const SloSpec& slo) {

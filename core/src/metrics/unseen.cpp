@@ -48,7 +48,7 @@ Unseen UnseenOf(const Scenario& s, double run_s) {
   return unseen;
 }
 
-std::string UnseenWords(const Scenario& scenario, double run_s) {
+std::string UnseenWords(const Scenario& scenario, double run_s, std::string_view run) {
   const Unseen unseen = UnseenOf(scenario, run_s);
   std::string words;
   for (const auto* part : {&unseen.load, &unseen.events}) {
@@ -56,8 +56,7 @@ std::string UnseenWords(const Scenario& scenario, double run_s) {
   }
   if (words.empty()) return "";
   return Format(
-      "The run ended after {}, before {}: with more requests (workload.requests) it is "
-      "longer.",
+      "{} ended after {}, before {}: with more requests (workload.requests) it is longer.", run,
       MeasuredMs(run_s * 1e3), words);
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "servecast/scenario.h"
@@ -16,7 +17,7 @@ struct Unseen {
 // Of a run that ended by itself, after so many seconds; nothing where measure.horizon_s ends it.
 Unseen UnseenOf(const Scenario& scenario, double run_s);
 
-// "The run ended after 70.2 s, before ..."; empty: all of it was seen.
-std::string UnseenWords(const Scenario& scenario, double run_s);
+// "The run ended after 70.2 s, before ..."; empty: all of it was seen. `run`: what to call it.
+std::string UnseenWords(const Scenario& scenario, double run_s, std::string_view run = "The run");
 
 }  // namespace servecast

@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "base/text.h"
+#include "metrics/unseen.h"
 #include "metrics/words.h"
 #include "plan/line.h"
 #include "plan/strain.h"
@@ -116,6 +117,14 @@ std::string Checks::Sentence() const {
   for (std::size_t i = 0; i < done_.size(); ++i) {
     if (Agrees(i)) continue;
     said += Format(" But a run of {} says otherwise: {}", checks_[i].of, SaidOf(i));
+  }
+  for (std::size_t i = 0; i < done_.size(); ++i) {
+    if (!done_[i].report) continue;
+    const std::string unseen =
+        UnseenWords(checks_[i].scenario, done_[i].report->simulated_s, "A run of " + checks_[i].of);
+    if (unseen.empty()) continue;
+    said += " " + unseen;
+    break;  // the others are as long, or nearly
   }
   return said;
 }

@@ -40,7 +40,8 @@ class Checks {
 
   // The member "checked" of an open object: those that are done.
   void Write(JsonWriter& out) const;
-  // Those that say otherwise than the answer, " " before each; empty: none does.
+  // Those that say otherwise than the answer, and what of the load or the fleet runs like them
+  // never see, " " before each; empty: none does.
   std::string Sentence() const;
   // What was run at that place, as a place of the plan's curve.
   std::optional<PlanPoint> PointAt(double at) const;
