@@ -114,8 +114,9 @@ TEST(Unseen, Verdicts_SayIt) {
 }
 
 TEST(Unseen, Plans_SayIt) {
-  const Scenario s = Parsed(Changed(
-      {R"(slo=[{"metric":"ttft","percentile":95,"limit_ms":500}])", Kinds().front().at(20'000)}));
+  const Scenario s = Parsed(Changed({R"(slo=[{"metric":"ttft","percentile":95,"limit_ms":500}])",
+                                     Kinds().front().at(20'000), "workload.requests=1000",
+                                     "workload.prompt_tokens.value=2000"}));
   for (const char* name : {"max-rate", "min-gpus"}) {
     Question question = Good(Question::Create(name, s));
     while (!question.Advance(INT64_MAX)) {
@@ -149,6 +150,22 @@ TEST(Priorities, ThatNoOrderReads_AreSaid) {
                             "scheduler.preemption=priority"}) {
     EXPECT_FALSE(said({classes, reads})) << reads;
   }
+}
+
+TEST(Switches, ThatAreNotSet_AreSaid) {
+  const auto note = [](const std::vector<std::string>& set) {
+    return RunToEnd(Changed(set)).verdict.note;
+  };
+  for (const char* member : {"max_surge", "max_unavailable", "termination_grace_period_s"}) {
+    const std::string name = std::string("cluster.rolling_update.") + member + "=1";
+    EXPECT_NE(note({name}).find("cluster.rolling_update has no at_s"), std::string::npos) << name;
+    EXPECT_EQ(note({name, "cluster.rolling_update.at_s=1"}).find("has no at_s"), std::string::npos);
+  }
+  for (const char* set : {"cluster.failures.detect_s=1", "cluster.failures.domain_replicas=2"}) {
+    EXPECT_NE(note({set}).find("neither schedule nor mtbf_s"), std::string::npos) << set;
+    EXPECT_EQ(note({set, "cluster.failures.mtbf_s=1e6"}).find("neither"), std::string::npos);
+  }
+  EXPECT_EQ(note({}).find("cluster."), std::string::npos);
 }
 
 // What a model has that would change nothing.

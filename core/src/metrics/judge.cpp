@@ -262,6 +262,14 @@ std::string Notes(const Scenario& scenario, const Report& r) {
                scenario.scheduler.order));
   }
   const RollingUpdateSpec& update = scenario.cluster.rolling_update;
+  if (!update.On() &&
+      (update.max_surge || update.max_unavailable || update.termination_grace_period_s)) {
+    add("No replica was updated: cluster.rolling_update has no at_s.");
+  }
+  const FailureSpec& failures = scenario.cluster.failures;
+  if (!failures.On() && (failures.detect_s > 0 || failures.domain_replicas > 1)) {
+    add("No replica failed: cluster.failures has neither schedule nor mtbf_s.");
+  }
   if (r.finished && update.On() && *update.at_s < r.simulated_s && !r.scaling.rolling_update_s) {
     add("The rolling update was not over when the run ended.");
   }
