@@ -195,6 +195,11 @@ test('CompareSweepAndAdvise_GiveTheVerdictOfRun_WithItsBands', () => {
     );
     for (const { probability, meets } of changes) assert.equal(meets, probability >= 0.9);
     assert.ok(changes[0].meets);
+    // The first of its changes is run as it would be alone.
+    const [first] = changes;
+    const alone = JSON.parse(servecast('run', chat, ...[rate, ...first.set].flatMap((set) => ['--set', set])).stdout);
+    assert.equal(first.probability, alone.verdict.probability);
+    assert.equal(first.sentence, alone.verdict.sentence);
   }
 });
 

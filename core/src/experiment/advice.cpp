@@ -21,6 +21,7 @@ namespace servecast {
 namespace {
 
 constexpr std::int64_t kWorkOfAChange = 600'000;  // the scenario as it is has that of a run
+constexpr std::size_t kMostConfirmed = 3;         // changes that have that of a run, too
 
 // What a run says of a change, and its bands; a report is a hundred times as much.
 struct Answer {
@@ -53,6 +54,7 @@ struct Outcome {
   std::int64_t gpus = 0;
   std::optional<double> cost_per_hour;
   double effect = 0;
+  bool confirmed = false;  // with the work of a run
 };
 
 bool IsMissing(const Issue& issue) { return issue.kind == "missing_file"; }
@@ -198,7 +200,7 @@ struct Advice::State {
     trying.cost_per_hour = CostPerHour(scenario.value());
     tried = scenario.value();
     ExperimentOptions options;
-    if (base) options.most_work = kWorkOfAChange;
+    if (base && !confirming) options.most_work = kWorkOfAChange;
     options.names_limit = false;
     Result<Experiment> made = Experiment::Create(std::move(scenario.value()), trace, options);
     if (!made.ok()) return Refuse(made.issues());
@@ -213,7 +215,7 @@ struct Advice::State {
   bool Step(std::int64_t max_steps) {
     if (finished) return true;
     problems.clear();
-    if (!run && !Begin(changes[next])) {
+    if (!run && !Begin(confirming ? outcomes[0].change : changes[next])) {
       if (std::any_of(trying.issues.begin(), trying.issues.end(), IsMissing)) {
         problems = trying.issues;
         return false;
@@ -264,14 +266,22 @@ struct Advice::State {
   }
 
   bool Take() {
-    if (!as_short) {
+    if (!confirming && !as_short) {
       as_short = std::move(trying.answer);
-      return finished = ++next == changes.size();
+      ++next;
+      return finished = next == changes.size();
     }
-    if (trying.answer) trying.effect = EffectOf(*as_short, *trying.answer);
+    if (trying.answer) {
+      trying.effect = EffectOf(confirming ? *base->answer : *as_short, *trying.answer);
+    }
+    trying.confirmed = confirming;
+    if (confirming) outcomes.erase(outcomes.begin());
     outcomes.insert(std::upper_bound(outcomes.begin(), outcomes.end(), trying, Before),
                     std::move(trying));
-    return finished = ++next == changes.size();
+    ++(confirming ? confirmed : next);
+    confirming = next == changes.size();
+    return finished = confirming &&
+                      (!outcomes[0].answer || outcomes[0].confirmed || confirmed == kMostConfirmed);
   }
 
   std::string document;
@@ -286,6 +296,8 @@ struct Advice::State {
   std::vector<Change> changes;
   std::size_t next = 0;
   std::vector<Outcome> outcomes;  // ranked
+  bool confirming = false;        // the first, as long as it is another one
+  std::size_t confirmed = 0;
   Issues problems;
   bool finished = false;
 };
@@ -309,8 +321,11 @@ double Advice::Progress() const {
   const State& s = *state_;
   if (s.finished) return 1;
   // The base is as one of about a dozen before these are known.
-  const double done = static_cast<double>(s.next) + (s.run ? s.run->Progress() : 0);
-  return s.base ? (1 + done) / (1 + static_cast<double>(s.changes.size())) : 0;
+  const double of_run = s.run ? s.run->Progress() : 0;
+  const auto all = static_cast<double>(2 + s.changes.size());
+  if (!s.base) return 0;
+  if (!s.confirming) return (1 + static_cast<double>(s.next) + of_run) / all;
+  return 1 - (1 - (static_cast<double>(s.confirmed) + of_run) / kMostConfirmed) / all;
 }
 
 const Issues& Advice::Problems() const { return state_->problems; }

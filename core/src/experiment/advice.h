@@ -1,7 +1,8 @@
 // The changes of advise.h, each run on the same requests, with its bands where the forecast's error
 // is known, and ranked: those that meet all targets as surely as a verdict says it first, the
 // cheapest of them before the others. The scenario as it is has the verdict of its own run; changes
-// have a fifth of its work. Resumable like an experiment.
+// have a fifth of its work, but for the first: that is run as a run of it would be, and so on while
+// another one comes first by it, three at most. Resumable like an experiment.
 #pragma once
 
 #include <cstdint>
