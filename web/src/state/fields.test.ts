@@ -105,6 +105,15 @@ it('an issue names its place as people do', () => {
     'Rate: −5 is not allowed; from 0.000001 to 1,000,000 req/s.',
   );
   expect(issueText({ path: 'line 3', message: 'no number' })).toBe('Line 3: no number.');
+  for (const [path, place] of [
+    ['/workload/requests', 'Requests'],
+    ['/workload/images/width', 'Images, width'],
+    ['/workload/classes/1/prompt_tokens/mean', 'Classes 2, prompt tokens, mean'],
+    ['/workload/arrivals/rate_factors/0', 'Arrivals, rate factors 1'],
+    ['/cluster/pools/1/engine/block_size', 'Pool 2, block size'],
+    ['/engine/block_size', 'Engine, block size'],
+  ] as const)
+    expect(issueText({ path, message: 'no number' })).toBe(`${place}: no number.`);
   expect(issueText({ path: '', message: 'no number' })).toBe('No number.');
 });
 

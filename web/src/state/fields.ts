@@ -331,12 +331,18 @@ export function issueText({ path, message }: Pick<Issue, 'path' | 'message'>): s
   return sentence(place + allowedInWords(message));
 }
 
-/** As its label says it, with the pool or section where that alone would not tell. */
+/** As its label says it, with the pool, section or object where that alone would not tell: "Classes 2, prompt tokens, mean". */
 export function placeName(pointer: string): string {
   const segments = segmentsOf(pointer);
   const label = labelOf(pointer);
   const [section = '', list, index] = segments;
-  if (segments.length === 1 || section === 'workload') return label;
+  if (segments.length === 1 || (section === 'workload' && lastOf(pointer) in names)) return label;
+  if (section === 'workload') {
+    const words = segments
+      .slice(1)
+      .map((each) => (/^\d+$/.test(each) ? ` ${Number(each) + 1}` : `, ${labelOf(`/${each}`).toLowerCase()}`));
+    return labelOf(`/${list}`) + words.slice(1).join('');
+  }
   const pool = list === 'pools' && segments.length > 3 ? `Pool ${Number(index) + 1}` : null;
   return `${pool ?? labelOf(`/${section}`)}, ${label.toLowerCase()}`;
 }
