@@ -137,7 +137,19 @@ Result<Metrics> RunClosedLoop(const MeasuredLoad& load, const Scenario& s,
       Simulate(ClosedLoopOf(load, s), {}, ReportDetail::kSummary, factors);
   if (!report.ok()) return Issues(report.issues());
   Metrics values = MetricsOf(report.value());
-  if (load.form == MeasuredForm::kSaturated) values["tpot"] = report.value().itl_ms.p50;
+  if (load.form != MeasuredForm::kSaturated) return values;
+  values["tpot"] = report.value().itl_ms.p50;
+  if (!report.value().power) return values;
+  // Power was measured while all seats were taken: without the end, in which they empty.
+  Scenario full = ClosedLoopOf(load, s);
+  full.workload.requests *= 2;
+  full.measure.horizon_s = report.value().simulated_s;
+  const Result<Report> steady = Simulate(full, {}, ReportDetail::kSummary, factors);
+  if (!steady.ok()) return Issues(steady.issues());
+  Metrics powers = MetricsOf(steady.value());
+  for (const char* name : {"power", "energy"}) {
+    if (powers.contains(name)) values[name] = powers[name];
+  }
   return values;
 }
 

@@ -67,7 +67,7 @@ Llama-3.1-8B,H100,vllm,0.20.1,${rate},200,${tokens},${output},60
     );
     assert.equal(status, 0, stderr);
     assert.match(stderr, /^found {4}prompts-power\.csv: power in nvidia-smi's rows, 1 samples: 400 W a GPU$/m);
-    assert.match(stderr, /^hardware\.busy_w +383 +\d[\d.]* +[\d.]+ to [\d.]+ +W$/m);
+    assert.match(stderr, /^hardware\.busy_w +387 +\d[\d.]* +[\d.]+ to [\d.]+ +W$/m);
     assert.match(stderr, /^mean W of a GPU +before +after +measured$/m);
     const [, before, after] = stderr.match(/^off by per cent, mean +([\d.]+) +([\d.]+)$/m).map(Number);
     assert.ok(after < before && after < 5, stderr);

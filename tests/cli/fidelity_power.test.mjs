@@ -26,6 +26,17 @@ test('FidelityPower_OfAGpuOrOfAll_IsScoredAGpu', () => {
   });
 });
 
+// Of seats that are full throughout, not of the end of a run, in which they empty.
+test('FidelityPower_Energy_IsThatOfFullSeats', () => {
+  withFiles(of(['Llama-3.1-8B,H100,1,1,1,8,8,2000,7,500,,0.5']), (folder) => {
+    const { energy, power, tpot } = Object.fromEntries(
+      rowsOf(folder).map(({ metric, predicted }) => [metric, Number(predicted)]),
+    );
+    const more = (energy * 8) / (power * tpot * 1e-3);
+    assert.ok(more > 1 && more < 1.02, `${more} times`);
+  });
+});
+
 test('FidelityPower_WithoutALawOrMeasurement_IsNotScored', () => {
   const rows = ['Llama-3.1-8B,A100 80GB,1,1,1,8,8,100,12,300,,0.5', 'Llama-3.1-8B,H100,,1,1,8,8,100,7,500,,'];
   withFiles(of(rows), (folder) => {

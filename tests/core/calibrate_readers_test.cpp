@@ -240,7 +240,7 @@ TEST(PowerFit_, TwoRuns_TellBothConstants) {
   ASSERT_EQ(fit.value().fitted.size(), 2u);
   EXPECT_STREQ(fit.value().fitted[0].constant->name, "busy_w");
   EXPECT_NEAR(fit.value().fitted[0].value, 250, 3);
-  EXPECT_EQ(fit.value().fitted[0].before, 383);
+  EXPECT_EQ(fit.value().fitted[0].before, 387);
   EXPECT_STREQ(fit.value().fitted[1].constant->name, "compute_w");
   EXPECT_NEAR(fit.value().fitted[1].value, 500, 6);
   for (const FittedPower& each : fit.value().fitted) {

@@ -205,9 +205,9 @@ TEST(Power, Series_HasTheMean) {
 
 TEST(Power, OfAMeasuredCard_SaysHowFarOffItIs) {
   const PowerReport power = *RunToEnd(Changed(Clients(16))).power;
-  EXPECT_NEAR(*power.mean_w_low / power.mean_w, 0.788, 1e-9);
-  EXPECT_NEAR(*power.mean_w_high, std::min(1.212 * power.mean_w, 700.0), 1e-9);
-  EXPECT_NEAR(*power.j_per_output_token_low / *power.j_per_output_token, 0.621, 1e-9);
+  EXPECT_NEAR(*power.mean_w_low / power.mean_w, 0.783, 1e-9);
+  EXPECT_NEAR(*power.mean_w_high, std::min(1.217 * power.mean_w, 700.0), 1e-9);
+  EXPECT_NEAR(*power.j_per_output_token_low / *power.j_per_output_token, 0.713, 1e-9);
   std::vector<std::string> own = Clients(16, "l40s");
   own.emplace_back("hardware.busy_w=200");
   EXPECT_FALSE(RunToEnd(Changed(own)).power->mean_w_low.has_value());

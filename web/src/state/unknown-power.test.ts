@@ -2,7 +2,7 @@ import type { Report } from 'servecast';
 import { expect, test } from 'vitest';
 import { unknownPower } from './unknown-power';
 
-const h100 = { name: 'H100 SXM 80 GB', power_cap_w: 700, busy_w: 383, compute_w: 810, memory_w: 0 };
+const h100 = { name: 'H100 SXM 80 GB', power_cap_w: 700, busy_w: 387, compute_w: 651, memory_w: 0 };
 const a100 = { name: 'A100 SXM 80 GB', power_cap_w: 400, busy_w: 0, compute_w: 0, memory_w: 0 };
 const of = (scenario: object, more: object = {}) => unknownPower({ scenario, ...more } as unknown as Report);
 
