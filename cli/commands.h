@@ -26,6 +26,7 @@ int ValidateCommand(const std::vector<std::string>& words);
 int FitTraceCommand(const std::vector<std::string>& words);
 int CardCommand(const std::vector<std::string>& words);
 int ExportCommand(const std::vector<std::string>& words);
+int RewriteCommand(const std::vector<std::string>& words);
 int ImportCommand(const std::vector<std::string>& words);
 int LinkCommand(const std::vector<std::string>& words);
 int CatalogCommand(const std::vector<std::string>& words);

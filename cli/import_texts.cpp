@@ -18,13 +18,6 @@ namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
-// "vllm serve MODEL" is a text; "my file.txt" is one only where no file has that name.
-bool IsText(const std::string& argument) {
-  std::error_code unknown;
-  return argument.find_first_of(" \t\n") != std::string::npos &&
-         !std::filesystem::exists(argument, unknown);
-}
-
 // Where the value of an option goes; nullptr: there is no such option.
 std::string* ValueOfOption(const std::string& option, bool answers, TextArguments& out) {
   if (option == "--scenario") return &out.scenario;
@@ -46,6 +39,17 @@ void SayLines(const std::string& text) {
 }
 
 }  // namespace
+
+// "vllm serve MODEL" is a text; "my file.txt" is one only where no file has that name.
+bool IsText(const std::string& argument) {
+  std::error_code unknown;
+  return argument.find_first_of(" \t\n") != std::string::npos &&
+         !std::filesystem::exists(argument, unknown);
+}
+
+Result<std::string> TextOf(const std::string& argument) {
+  return IsText(argument) ? Result<std::string>(argument) : ReadFile(argument, kMostBytes);
+}
 
 std::optional<int> ReadTextArguments(const std::vector<std::string>& words,
                                      std::string_view command, const char* help, TextArguments& out,
@@ -79,11 +83,10 @@ Result<Imported> ImportTexts(const TextArguments& args) {
   std::vector<std::string> texts, names;
   Issues issues;
   for (const std::string& file : args.files) {
-    const bool is_text = IsText(file);
-    Result<std::string> text = is_text ? Result<std::string>(file) : ReadFile(file, kMostBytes);
+    Result<std::string> text = TextOf(file);
     if (!text.ok()) issues.insert(issues.end(), text.issues().begin(), text.issues().end());
     texts.push_back(text.ok() ? std::move(text.value()) : "");
-    names.push_back(is_text ? fmt::format("argument {}", texts.size()) : file);
+    names.push_back(IsText(file) ? fmt::format("argument {}", texts.size()) : file);
   }
   if (!issues.empty()) return issues;
   std::vector<ImportText> named;

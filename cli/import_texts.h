@@ -25,6 +25,11 @@ std::optional<int> ReadTextArguments(const std::vector<std::string>& words,
                                      std::string_view command, const char* help, TextArguments& out,
                                      bool answers = false);
 
+// An argument that is a text itself: it has a blank in it, and is no file.
+bool IsText(const std::string& argument);
+// Of a file, of stdin for -, or the argument itself.
+Result<std::string> TextOf(const std::string& argument);
+
 // What they say together. Issues: a file cannot be read, or nothing in them is understood.
 Result<Imported> ImportTexts(const TextArguments& args);
 

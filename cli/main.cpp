@@ -41,6 +41,7 @@ constexpr const char* kOverview =
     "  servecast import FILE...              a scenario of commands, configs, results\n"
     "  servecast export FILE|PRESET --to TARGET   vllm, docker, kubernetes, llm-d, sglang, trtllm, "
     "bench\n"
+    "  servecast rewrite FILE --set path=value    what to change in such a text, as a diff\n"
     "  servecast card LINK|FILE|PRESET       a forecast as a picture or badge, SVG\n"
     "  servecast link encode|decode|open     links to the page, and their pinned results\n"
     "  servecast catalog [KIND|field WORD]   presets, policies, every field of a scenario, "
@@ -81,6 +82,7 @@ constexpr Command kCommands[] = {
     {"step-trace", StepTraceCommand},
     {"card", CardCommand},
     {"export", ExportCommand},
+    {"rewrite", RewriteCommand},
     {"import", ImportCommand},
     {"link", LinkCommand},
     {"catalog", CatalogCommand},

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/diff.h"
 #include "base/printable.h"
 #include "bound_trace.h"
 #include "servecast/export.h"
@@ -60,16 +61,28 @@ std::string ImportedJson(const std::string& text, const std::string& base) {
   return out.Take();
 }
 
-std::string ExportTo(const std::string& document, const std::string& target) {
-  const Result<Exported> exported = Export(document, target);
+std::string ExportedJson(const std::string& text, const std::vector<ImportNote>& left_out,
+                         const Issues& issues) {
   JsonWriter out(false);
   out.BeginObject();
-  out.Key("text"), out.Text(exported.ok() ? exported.value().text : "");
-  out.Key("left_out");
-  WriteNotes(exported.ok() ? exported.value().left_out : std::vector<ImportNote>{}, out);
-  out.Key("issues"), WriteIssues(exported.ok() ? Issues{} : exported.issues(), out);
+  out.Key("text"), out.Text(text);
+  out.Key("left_out"), WriteNotes(left_out, out);
+  out.Key("issues"), WriteIssues(issues, out);
   out.EndObject();
   return out.Take();
+}
+
+std::string ExportTo(const std::string& document, const std::string& target) {
+  const Result<Exported> exported = Export(document, target);
+  if (!exported.ok()) return ExportedJson("", {}, exported.issues());
+  return ExportedJson(exported.value().text, exported.value().left_out, {});
+}
+
+std::string RewriteText(const std::string& text, const std::string& document) {
+  const Result<Rewritten> rewritten = Rewrite({"", text}, document);
+  if (!rewritten.ok()) return ExportedJson("", {}, rewritten.issues());
+  return ExportedJson(UnifiedDiff(text, rewritten.value().text, "imported"),
+                      rewritten.value().left_out, {});
 }
 
 std::string Targets() {
@@ -88,6 +101,7 @@ std::string Targets() {
 EMSCRIPTEN_BINDINGS(servecast_doors) {
   emscripten::function("importText", &ImportedJson);
   emscripten::function("exportTo", &ExportTo);
+  emscripten::function("rewriteText", &RewriteText);
   emscripten::function("exportTargets", &Targets);
 }
 

@@ -46,6 +46,9 @@ export interface ServecastModule extends FirstModule {
   importText(text: string, base: string): string;
   /** JSON ExportedText: as the target of that name reads it. */
   exportTo(scenario: string, target: string): string;
+  /** JSON ExportedText: what to change in a text that `importText` reads for its servers to be the scenario's, as a diff;
+      "" where nothing is. */
+  rewriteText(text: string, scenario: string): string;
   /** JSON ExportTarget[]. */
   exportTargets(): string;
   /** A calibration's pack put into a scenario document, which carries from then on where its constants come from (member

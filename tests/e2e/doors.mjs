@@ -211,6 +211,29 @@ await task(
   { permissions: ['clipboard-read', 'clipboard-write'] },
 );
 
+await task('share: what to change in the text that was imported', async (page) => {
+  await verdict(page);
+  await openImport(page);
+  await page.fill('#import-text', 'vllm serve Qwen/Qwen3-8B --max-num-seqs 64');
+  await page.getByText('Nothing changes before you use it').waitFor();
+  await page.getByRole('button', { name: 'Use', exact: true }).click();
+  await verdict(page);
+  await page.evaluate(() =>
+    document.querySelector('sc-page').app.applyText(
+      JSON.stringify({
+        ...document.querySelector('sc-page').app.store.state.document,
+        engine: { ...document.querySelector('sc-page').app.store.state.document.engine, max_num_seqs: 96 },
+      }),
+    ),
+  );
+  await page.keyboard.press('s');
+  await page.locator('.share-kinds').getByRole('button', { name: 'Deploy' }).click();
+  await page.selectOption('#share-target', 'own');
+  await page.waitForFunction(() =>
+    /^\+vllm serve Qwen\/Qwen3-8B --max-num-seqs 96$/m.test(document.querySelector('#share-text')?.value ?? ''),
+  );
+});
+
 /** Answers as Perfetto does, and keeps what it was handed. */
 const perfetto = `<!doctype html><title>Perfetto</title><script>
 addEventListener('message', ({ source, origin, data }) => {

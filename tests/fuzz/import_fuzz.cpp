@@ -19,6 +19,17 @@ void CheckNotes(const std::vector<ImportNote>& notes) {
   }
 }
 
+// An edit of one setting leaves a text that is read, and safe notes.
+void CheckRewritten(const ImportText& text, const std::string& document) {
+  const Result<std::string> wanted = ApplyOverrides(document, {"engine.max_num_seqs=77"});
+  if (!wanted.ok() || !ParseScenario(wanted.value()).ok()) return;
+  const Result<Rewritten> rewritten = Rewrite(text, wanted.value());
+  if (!rewritten.ok()) return CheckIssues(rewritten.issues());
+  CheckNotes(rewritten.value().left_out);
+  const Imported again = Import({{text.name, rewritten.value().text}}, document);
+  SERVECAST_CHECK(again.issues.empty(), "what is rewritten is understood");
+}
+
 void ReadTexts(std::string_view input) {
   std::vector<ImportText> texts;
   for (const std::string_view part : Parts(input)) texts.push_back({"a file", part});
@@ -31,6 +42,7 @@ void ReadTexts(std::string_view input) {
   SERVECAST_CHECK(scenario.ok() == imported.issues.empty(), "issues are the document's");
   CheckRead(scenario);
   if (!scenario.ok()) return;
+  if (texts.size() == 1) CheckRewritten(texts[0], imported.document);
   for (const ExportTarget& target : ExportTargets()) {
     const Result<Exported> exported = Export(imported.document, target.name);
     SERVECAST_CHECK(exported.ok() && !exported.value().text.empty(), "a scenario is exported");

@@ -86,6 +86,23 @@ test('Export_ToEveryTarget_IsTheCommandsText', async () => {
   assert.match(answer(module, 'exportTo', '{"schema": 1}', 'helm').issues[0].message, /allowed vllm, docker/);
 });
 
+test('Rewrite_IsTheCommandsDiff', async () => {
+  const module = await load();
+  const text = fileText('tests/import/texts/llm-d-values.yaml');
+  const set = ['engine.max_num_seqs=99', 'cluster.pools.0.tensor_parallel=4', 'hardware.preset=h200-sxm'];
+  const { document } = answer(module, 'importText', text, '');
+  const changed = JSON.parse(document);
+  changed.engine.max_num_seqs = 99;
+  changed.cluster.pools[0].tensor_parallel = 4;
+  changed.hardware = { preset: 'h200-sxm' };
+  const said = answer(module, 'rewriteText', text, JSON.stringify(changed));
+  const { stdout, stderr } = asked(text, 'rewrite', '-', ...set.flatMap((change) => ['--set', change]));
+  assert.match(said.text, /^\+ +- "99"$/m);
+  assert.equal(said.text.split('\n').slice(2).join('\n'), stdout.split('\n').slice(2).join('\n'));
+  assert.equal(said.left_out.map(({ what, why }) => `left out ${what}: ${why}\n`).join(''), stderr);
+  assert.match(answer(module, 'rewriteText', 'nothing', document).issues[0].message, /no server/);
+});
+
 function timeLine(module, text, from, most) {
   const recording = new module.Recording(text, from, most);
   assert.equal(recording.error(), '');

@@ -40,6 +40,7 @@ struct MeasuredValue {
 struct Imported {
   std::string document;            // indented JSON; "" when nothing was understood
   std::vector<std::string> kinds;  // what was found in the texts, in their order
+  std::size_t servers = 0;         // that the texts start, a pool each
   // What the answer depends on most, and is not as a text has it: to be read first.
   std::vector<std::string> warnings;
   std::vector<ImportNote> taken;

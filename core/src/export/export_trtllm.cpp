@@ -57,7 +57,9 @@ void LeaveOutRanks(ExportJob& job, std::size_t pool) {
   }
 }
 
-std::string YamlOfPool(ExportJob& job, std::size_t pool) {
+}  // namespace
+
+std::string TrtllmYaml(ExportJob& job, std::size_t pool) {
   const PoolSpec& p = job.scenario().cluster.pools[pool];
   const EngineSpec& e = job.Engine(pool);
   std::string cache = Format("  enable_block_reuse: {}\n  tokens_per_block: {}\n",
@@ -83,8 +85,6 @@ std::string YamlOfPool(ExportJob& job, std::size_t pool) {
   return text;
 }
 
-}  // namespace
-
 std::string WriteTrtllm(ExportJob& job) {
   std::string text;
   const std::size_t pools = job.scenario().cluster.pools.size();
@@ -100,7 +100,7 @@ std::string WriteTrtllm(ExportJob& job) {
       job.LeaveOut(Format("cluster.pools.{}.role", i),
                    "transfers between servers of TensorRT-LLM are not written");
     }
-    text += Format("cat > {} <<'EOF'\n{}EOF\n", file, YamlOfPool(job, i));
+    text += Format("cat > {} <<'EOF'\n{}EOF\n", file, TrtllmYaml(job, i));
     for (const std::string& variable : LinkVariables(job, i)) text += variable + " ";
     text += CommandText("trtllm-serve " + job.model(), {"--extra_llm_api_options", file});
   }

@@ -77,6 +77,8 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu, bool rolls = false);
 std::string WriteVllm(ExportJob&);
 std::string WriteDocker(ExportJob&);
 std::string WriteSglang(ExportJob&);
+// The YAML that trtllm-serve reads, of a pool.
+std::string TrtllmYaml(ExportJob& job, std::size_t pool);
 std::string WriteTrtllm(ExportJob&);
 std::string WriteKubernetes(ExportJob&);
 std::string WriteLlmd(ExportJob&);

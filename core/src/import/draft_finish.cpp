@@ -568,6 +568,7 @@ Imported Draft::Finish(std::string_view base) && {
   }
   Complete(document);
   DropDecodes(document);
+  out_.servers = servers_;
   document["name"] = "Imported";
   document.erase("description");
   out_.document = DocumentText(document);

@@ -5,6 +5,8 @@ import type { Engine } from '../engine/client';
 import { getAt, needsTrace, readDocument, setAt } from './document';
 import type { Store } from './store';
 
+const own = 'own';
+
 /** Whether servers sample by top-p unless told otherwise: a file beside a config says it. */
 export const topP = 'model.top_p_by_default';
 const topPPointer = '/model/top_p_by_default';
@@ -17,6 +19,7 @@ export const withTopP = (document: string, on: boolean): string =>
 export class Doors {
   readonly #engine: Engine;
   readonly #store: Store;
+  #taken = '';
 
   constructor(engine: Engine, store: Store) {
     this.#engine = engine;
@@ -29,13 +32,25 @@ export class Doors {
     return (await this.#engine.whole('importText', [text, base])) as ImportedText;
   }
 
+  /** The text that the open scenario came from, for `exported('own')`. */
+  took(text: string): void {
+    this.#taken = text;
+  }
+
   async exported(target: string): Promise<ExportedText> {
-    const words = [JSON.stringify(this.#store.state.document), target];
-    return (await this.#engine.whole('exportTo', words)) as ExportedText;
+    const document = JSON.stringify(this.#store.state.document);
+    const question =
+      target === own
+        ? this.#engine.whole('rewriteText', [this.#taken, document])
+        : this.#engine.whole('exportTo', [document, target]);
+    return (await question) as ExportedText;
   }
 
   async targets(): Promise<readonly ExportTarget[]> {
-    return (await this.#engine.whole('exportTargets', [])) as readonly ExportTarget[];
+    const targets = (await this.#engine.whole('exportTargets', [])) as readonly ExportTarget[];
+    return this.#taken === ''
+      ? targets
+      : [{ name: own, help: 'What to change in the text that you imported' }, ...targets];
   }
 
   /** Its report, run beside what the page shows; null: it cannot run as it is. Never settles when another takes its place. */

@@ -178,6 +178,7 @@ class ImportElement extends LitElement {
   async #use(): Promise<void> {
     if (!this.imported) return;
     await this.#take(this.#document(this.imported), this.imported.kinds.join(', '));
+    this.#doors?.took(this.text);
   }
 
   async #take(document: string, words: string): Promise<void> {
