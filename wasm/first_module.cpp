@@ -1,6 +1,7 @@
-// What a first visit's module has instead of clusters, scalers, queue caps, drafts, seats of
-// adapters, images, schedulers other than vLLM's and what a calibration says: no first verdict asks
-// for them, and nothing calls these, as MissingModule names the whole module first.
+// What a first visit's module has instead of clusters, pools, scalers, KV in groups, queue caps,
+// drafts, seats of adapters, images, schedulers other than vLLM's and what a calibration says: no
+// first verdict asks for them, and nothing calls these, as MissingModule names the whole module
+// first.
 #include <cstdlib>
 #include <memory>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "cost/calibrated.h"
 #include "cost/encoder_times.h"
+#include "cost/kv_groups.h"
 #include "io/draft_checks.h"
 #include "io/epp_config.h"
 #include "io/json_put.h"
@@ -35,11 +37,24 @@ void TakeCalibration(const Scenario&, const Scenario&, LatencyLabel&) { std::abo
 std::vector<std::string> CalibrationMismatches(const Scenario&) { std::abort(); }
 std::vector<std::string> BeyondCalibration(const Scenario&) { std::abort(); }
 
+KvGroups GroupLayers(std::vector<KvLayer>, const KvRules&) { std::abort(); }
+std::int64_t KvGroup::Planned(std::int64_t, const KvRules&) const { std::abort(); }
+std::int64_t KvGroup::Asked(std::int64_t, const KvRules&) const { std::abort(); }
+std::int64_t KvGroups::Asked(std::int64_t, const KvRules&) const { std::abort(); }
+std::int64_t KvGroups::Planned(std::int64_t, const KvRules&) const { std::abort(); }
+std::int64_t KvGroups::Longest(std::int64_t, std::int64_t, const KvRules&) const { std::abort(); }
+std::int64_t KvGroups::BlockBytes(std::int64_t, std::int64_t) const { std::abort(); }
+
+void ReportPools(const RunView&, Report&) { std::abort(); }
+double PoolsScarcestUse(const RunView&, std::size_t, std::size_t) { std::abort(); }
+
 void CheckScaling(const ClusterSpec&, Issues&) {}
 void CheckFailures(const Scenario&, Issues&) {}
 void CheckRollingUpdate(const ClusterSpec&, Issues&) {}
 void ReadEpp(EppSpec&, Issues&) {}
 void CheckEpp(const ClusterSpec&, Issues&) {}
+
+void CheckDrafts(const Scenario&, Issues&) {}
 
 void CheckRetries(const WorkloadSpec&, Issues&) {}
 Result<RequestTable> WithRetries(const Scenario&, RequestTable table) { return table; }

@@ -98,7 +98,8 @@ function ordered(codes) {
 const codes = codeOf(readFileSync(binary));
 const forms = readFileSync(text, 'utf8').split(/^(?= \()/m);
 const places = [...forms.keys()].filter((i) => forms[i].startsWith(' (func '));
-if (places.length !== codes.length) throw new Error(`${text} has ${places.length} functions, ${binary} ${codes.length}`);
+if (places.length !== codes.length)
+  throw new Error(`${text} has ${places.length} functions, ${binary} ${codes.length}`);
 // The last form has the parenthesis that ends the module.
 const last = forms.length - 1;
 if (places.at(-1) !== last) throw new Error(`${text} does not end with a function`);

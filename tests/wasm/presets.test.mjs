@@ -124,6 +124,15 @@ test('Layers_ThatTheFirstModuleLacks_NameTheWholeModule_WithWhateverElseIsAsked'
       }
     }
   }
+  // Layers of a kind that the first module has, in a model too large for its GPU, which a refusal measures.
+  const large = documentOf({
+    model: { preset: 'llama-3.3-70b', layers: [{ kind: 'full' }] },
+    hardware: { preset: 'h100-sxm' },
+    engine: { hybrid_kv_cache_manager: 'on' },
+    cluster: { pools: [{ tensor_parallel: 1 }] },
+  });
+  assert.deepEqual(issuesOf(first, large), []);
+  assert.deepEqual(errorsOf(first, large), wholeIsMissing);
 });
 
 test('Coefficients_ThatWerePublished_AreSectionsOfADocument', async () => {

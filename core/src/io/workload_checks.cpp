@@ -1,12 +1,15 @@
 #include "io/workload_checks.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "base/text.h"
+#include "io/draft_checks.h"
 #include "io/json_document.h"
 #include "workload/retries.h"
 
@@ -141,7 +144,33 @@ void CheckClasses(const WorkloadSpec& w, Issues& issues) {
   }
 }
 
+// vLLM's own (its LoRAConfig, MaxLoRARanks).
+constexpr std::int64_t kRanks[] = {1, 8, 16, 32, 64, 128, 256, 320, 512};
+
+bool HasAdapters(const WorkloadSpec& w) {
+  return w.adapters.count > 0 ||
+         std::any_of(w.classes.begin(), w.classes.end(),
+                     [](const ClassSpec& c) { return c.adapters.value_or(0) > 0; });
+}
+
 }  // namespace
+
+void CheckAdapters(const Scenario& s, Issues& issues) {
+  const EngineSpec& e = s.engine;
+  constexpr const char* kSeats = "/engine/max_loras";
+  if (e.max_loras == 0) {
+    if (HasAdapters(s.workload)) {
+      issues.push_back({kSeats, "found 0, allowed from 1 up: the workload has adapters"});
+    }
+    return;
+  }
+  if (std::find(std::begin(kRanks), std::end(kRanks), e.max_lora_rank) == std::end(kRanks)) {
+    issues.push_back(
+        {"/engine/max_lora_rank",
+         Format("found {}, allowed 1, 8, 16, 32, 64, 128, 256, 320 and 512, as in vLLM",
+                e.max_lora_rank)});
+  }
+}
 
 void CheckWorkload(const WorkloadSpec& w, Issues& issues) {
   CheckLengths(w.prompt_tokens, "/workload/prompt_tokens", issues);

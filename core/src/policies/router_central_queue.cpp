@@ -3,6 +3,7 @@
 // on one replica while another has a seat free. Of those that have room the one with the fewest.
 #include <vector>
 
+#include "base/whole_engine.h"
 #include "serving/cluster/router.h"
 
 namespace servecast::router_central_queue {
@@ -53,7 +54,7 @@ extern const RouterEntry kEntry;
 const RouterEntry kEntry = {
     .name = "central_queue",
     .help = "requests wait at the gateway, first come, first served, until a replica has room",
-    .make = Make,
+    .make = OfWholeEngine(Make),
     .params = kParams,
     .holds = true};
 

@@ -10,6 +10,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/whole_engine.h"
 #include "serving/cluster/prefix_index.h"
 #include "serving/cluster/router.h"
 
@@ -71,7 +72,7 @@ const RouterEntry kEntry = {.name = "kv_aware",
                             .help =
                                 "the replica with the least overlap_weight x KV blocks to "
                                 "compute + KV blocks of its requests",
-                            .make = Make,
+                            .make = OfWholeEngine(Make),
                             .params = kParams,
                             .reads_content = true};
 

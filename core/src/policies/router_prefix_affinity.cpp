@@ -6,6 +6,7 @@
 #include <cmath>
 #include <vector>
 
+#include "base/whole_engine.h"
 #include "serving/cluster/router.h"
 
 namespace servecast::router_prefix_affinity {
@@ -65,7 +66,7 @@ const RouterEntry kEntry = {.name = "prefix_affinity",
                             .help =
                                 "the replica that was sent the longest known prefix "
                                 "of the prompt, unless it has too many requests",
-                            .make = Make,
+                            .make = OfWholeEngine(Make),
                             .params = kParams,
                             .reads_content = true};
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <vector>
 
+#include "base/whole_engine.h"
 #include "serving/cluster/prefix_index.h"
 #include "serving/cluster/router.h"
 
@@ -69,7 +70,7 @@ const RouterEntry kEntry = {
     .name = "weighted",
     .help =
         "the replica with the highest weighted sum of scores: prefix, queue depth, free KV, load",
-    .make = Make,
+    .make = OfWholeEngine(Make),
     .params = kParams,
     .reads_content = true,
     .reads_engines = true};

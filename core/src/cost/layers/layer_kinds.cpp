@@ -55,10 +55,7 @@ bool HasLayerKinds(const ModelSpec& m) {
 }
 
 bool KnowsLayers(const ModelSpec& m) {
-  if (m.layers.empty()) return !HasLayerKinds(m) || FindLayerKind("sliding").work != nullptr;
-  return std::all_of(m.layers.begin(), m.layers.end(), [](const LayerSpec& layer) {
-    return FindLayerKind(layer.kind).work != nullptr;
-  });
+  return !HasLayerKinds(m) || FindLayerKind("sliding").work != nullptr;
 }
 
 std::vector<LayerSpec> LayersOf(const ModelSpec& m) {
