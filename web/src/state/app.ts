@@ -42,6 +42,7 @@ const longestScenario = 4 * 1024 * 1024;
 export class App {
   readonly store: Store;
   readonly reasons: Reasons;
+  #doors: Doors | undefined;
   #coefficients: CoefficientSets | null = null;
   readonly #engine: Engine;
   readonly #around: Surroundings;
@@ -473,7 +474,8 @@ export class App {
 
   async doors(): Promise<Doors> {
     const part = await import('./doors');
-    return new part.Doors(this.#engine, this.store);
+    this.#doors ??= new part.Doors(this.#engine, this.store);
+    return this.#doors;
   }
 
   /** What is run beside the page is not what is compared; until it is called with false. */
