@@ -6,6 +6,7 @@
 #include "serving/cluster/epp/plugin.h"
 #include "testing/asked.h"
 #include "testing/epp_differential.h"
+#include "testing/epp_flow_cases.h"
 
 namespace servecast::testing::epp_differential_test {
 namespace {
@@ -30,11 +31,32 @@ TEST(EppDifferential, RandomProfilesAndRequests_DecideAsTheReference) {
   for (const epp::PluginEntry& entry : epp::PluginTypes()) {
     const bool always =
         entry.picks || entry.type == "single-profile-handler" || entry.type == "prefill-filter";
-    // Producers say what the index and the counters are made with, and decide nothing.
-    if (always || entry.type.find("-producer") != std::string_view::npos)
+    // Producers say what the index and the counters are made with, and decide nothing; policies are
+    // of flow control.
+    if (always || entry.type.ends_with("-producer") || entry.type.ends_with("-policy"))
       continue;  // referred to by type, so not counted
     EXPECT_GT(all.plugins[std::string(entry.type)], 1000) << entry.type;
   }
+}
+
+TEST(EppFlow, RandomSequences_GoAsTheReference) {
+  FlowComparison all;
+  const auto cases = static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 300));
+  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
+    const FlowComparison one = CompareFlow(seed);
+    ASSERT_EQ(one.mismatch, "") << "seed " << seed;
+    all.late += one.late;
+    all.rejected += one.rejected;
+    all.expired += one.expired;
+    all.cancelled += one.cancelled;
+    all.skipped += one.skipped;
+  }
+  if (cases < 300) return;
+  EXPECT_GT(all.late, 20'000);
+  EXPECT_GT(all.rejected, 40'000);
+  EXPECT_GT(all.expired, 4'000);
+  EXPECT_GT(all.cancelled, 1'000);
+  EXPECT_GT(all.skipped, 100'000);
 }
 
 }  // namespace

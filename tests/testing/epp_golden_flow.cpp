@@ -1,17 +1,21 @@
 // Sequences of the endpoint picker's flow control: a pool whose load is counted, read every 50 ms,
 // or given, and requests whose outcome and time must be equal.
 #include <algorithm>
+#include <iterator>
 #include <queue>
+#include <set>
 #include <tuple>
 
 #include "fmt/format.h"
-#include "testing/epp_flow.h"
+#include "serving/cluster/epp/flow_control.h"
 #include "testing/epp_golden_parts.h"
 
 namespace servecast::testing::epp_golden {
 namespace {
 
-constexpr TimeNs kScrapePeriod = 50 * kNsPerMs, kScrapeLag = 900'000, kSweepLag = 500'000;
+constexpr TimeNs kScrapePeriod = 50 * kNsPerMs, kScrapeLag = 900'000;
+constexpr TimeNs kCyclePeriod = epp::FlowControl::kTick,
+                 kSweepPeriod = epp::FlowControl::kSweepPeriod;
 constexpr TimeNs kNotRead =
     -3600 * kNsPerS;  // of an endpoint that came while scrapes of it stood still
 
@@ -20,24 +24,24 @@ TimeNs TimeOf(const Json& of, const char* member, TimeNs absent) {
   return of.contains(member) ? TimeOf(of[member]) : absent;
 }
 
-FlowSettings SettingsOf(const Json& row) {
-  FlowSettings settings;
+// As a configuration says it, which scenarios read.
+epp::FlowSettings SettingsOf(const Json& row) {
+  EppConfig config;
+  config.plugins.push_back(
+      {"limits", row["usage_limit_policy"], ParametersOf(row["usage_limit_parameters"])});
+  EppFlowControl& flow = config.flow.emplace();
+  flow.limits = "limits";
   for (const Json& band : row["bands"]) {
-    FlowBand added{
-        .priority = band["priority"], .fairness = band["fairness"], .ordering = band["ordering"]};
+    EppBand added{
+        .priority = band["priority"], .ordering = band["ordering"], .fairness = band["fairness"]};
     if (band["max_requests"] > 0) added.max_requests = band["max_requests"];
     if (band["max_bytes"] > 0) added.max_bytes = band["max_bytes"];
-    settings.bands.push_back(added);
+    flow.bands.push_back(added);
   }
-  const Json& limits = row["usage_limit_parameters"];
-  settings.ceilings = row["usage_limit_policy"];
-  settings.threshold = limits.value("threshold", settings.threshold);
-  settings.min_ceiling = limits.value("minCeiling", settings.min_ceiling);
-  settings.max_ceiling = limits.value("maxCeiling", settings.max_ceiling);
-  settings.ceilings_by_value = limits.value("domain", "rank") == "value";
-  settings.max_requests = row["max_requests"];
-  settings.max_bytes = row["max_bytes"];
-  settings.ttl = TimeOf(row["default_ttl_ms"]);
+  flow.max_requests = row["max_requests"];
+  flow.max_bytes = row["max_bytes"];
+  flow.ttl_ns = TimeOf(row["default_ttl_ms"]);
+  epp::FlowSettings settings = epp::FlowSettingsOf(config);
   settings.no_endpoint_ttl = TimeOf(row["no_endpoint_ttl_ms"]);
   return settings;
 }
@@ -133,28 +137,31 @@ class Sequence {
  public:
   Sequence(const Json& row, const epp::Plugin& detector)
       : row_(row), world_(row), flow_(SettingsOf(row), detector) {
+    std::set<std::string> flows;
+    for (const Json& request : row["requests"]) flows.insert(request["flow"]);
     for (const Json& request : row["requests"]) {
-      flow_.requests.push_back({.arrival = TimeOf(request["at_ms"]),
-                                .flow = request["flow"],
-                                .priority = request["priority"],
-                                .bytes = request["bytes"],
-                                .ttl = TimeOf(request, "ttl_ms", 0),
-                                .slo_ttft = TimeOf(request, "slo_ttft_ms", 0),
-                                .cancel = TimeOf(request, "cancel_ms", kNever),
-                                .deadline = TimeOf(request, "deadline_ms", kNever)});
+      const auto flow = flows.find(request["flow"].get<std::string>());
+      requests_.push_back({.number = static_cast<std::int64_t>(requests_.size()),
+                           .flow = std::distance(flows.begin(), flow),
+                           .priority = request["priority"],
+                           .bytes = request["bytes"],
+                           .arrival = TimeOf(request["at_ms"]),
+                           .ttl = TimeOf(request, "ttl_ms", 0),
+                           .slo_ttft = TimeOf(request, "slo_ttft_ms", 0),
+                           .deadline = TimeOf(request, "deadline_ms", kNever)});
     }
-    endpoints_.resize(flow_.requests.size(), -1);
+    found_.resize(requests_.size());
   }
 
   Difference Compare() {
     Run();
-    for (std::size_t r = 0; r < flow_.requests.size(); ++r) {
+    for (std::size_t r = 0; r < requests_.size(); ++r) {
       const Json& wanted = row_["requests"][r];
-      const FlowRequest& found = flow_.requests[r];
+      const Found& found = found_[r];
       Difference difference = Differs("outcome", wanted["outcome"], found.outcome);
       if (!difference) difference = Differs("end", TimeOf(wanted["end_ms"]), found.end);
       if (!difference && wanted.contains("endpoint")) {
-        difference = Differs("endpoint", wanted["endpoint"], endpoints_[r]);
+        difference = Differs("endpoint", wanted["endpoint"], found.endpoint);
       }
       if (difference) {
         return fmt::format("request {} at {} ms: {}", r, wanted["at_ms"].dump(), *difference);
@@ -180,6 +187,12 @@ class Sequence {
     Kind kind = Kind::kTick;
     std::int64_t which = 0;
   };
+  struct Found {
+    std::string outcome = {};  // "": waits, or has not come
+    TimeNs end = 0;
+    bool queued = false;
+    std::int32_t endpoint = -1;
+  };
   struct Later {
     bool operator()(const Event& a, const Event& b) const {
       return std::tie(a.time, a.kind, a.which) > std::tie(b.time, b.kind, b.which);
@@ -188,11 +201,11 @@ class Sequence {
 
   void Run() {
     const TimeNs horizon = TimeOf(row_["horizon_ms"]);
-    for (std::size_t r = 0; r < flow_.requests.size(); ++r) {
-      const FlowRequest& request = flow_.requests[r];
-      const auto which = static_cast<std::int64_t>(r);
+    for (const epp::FlowRequest& request : requests_) {
+      const std::int64_t which = request.number;
+      const Json& row = row_["requests"][static_cast<std::size_t>(which)];
       events_.push({request.arrival, Kind::kArrival, which});
-      events_.push({request.cancel, Kind::kCancel, which});
+      events_.push({TimeOf(row, "cancel_ms", kNever), Kind::kCancel, which});
       events_.push({request.deadline, Kind::kDeadline, which});
       events_.push({flow_.Backstop(request), Kind::kBackstop, which});
     }
@@ -200,16 +213,16 @@ class Sequence {
       events_.push(
           {TimeOf(row_["events"][e]["at_ms"]), Kind::kEvent, static_cast<std::int64_t>(e)});
     }
-    events_.push({kNsPerMs, Kind::kTick, 0});
-    events_.push({kNsPerS + kSweepLag, Kind::kSweep, 0});
+    events_.push({kCyclePeriod, Kind::kTick, 0});
+    events_.push({kSweepPeriod + epp::FlowControl::kSweepLag, Kind::kSweep, 0});
     events_.push({kScrapePeriod + kScrapeLag, Kind::kScrape, 0});
     while (events_.top().time < horizon) {
       const Event event = events_.top();
       events_.pop();
       Happen(event);
     }
-    for (std::size_t r = 0; r < flow_.requests.size(); ++r) {
-      flow_.End(static_cast<std::int64_t>(r), "EvictedOther", horizon);
+    for (const epp::FlowRequest& request : requests_) {
+      EndAs(request.number, "EvictedOther", horizon);
     }
   }
 
@@ -218,18 +231,18 @@ class Sequence {
     switch (event.kind) {
       case Kind::kTick:
         Cycle(now);
-        events_.push({now + kNsPerMs, Kind::kTick, 0});
+        events_.push({now + kCyclePeriod, Kind::kTick, 0});
         break;
       case Kind::kSweep:
-        flow_.Sweep(now);
-        events_.push({now + kNsPerS, Kind::kSweep, 0});
+        Sweep(now);
+        events_.push({now + kSweepPeriod, Kind::kSweep, 0});
         break;
       case Kind::kScrape:
         world_.Scrape(now);
         events_.push({now + kScrapePeriod, Kind::kScrape, 0});
         break;
       case Kind::kArrival:
-        flow_.Arrive(event.which, now);
+        Arrive(event.which, now);
         Cycle(now);
         break;
       case Kind::kEvent:
@@ -237,35 +250,61 @@ class Sequence {
         break;
       case Kind::kLeave: {
         const auto r = static_cast<std::size_t>(event.which);
-        world_.Change(endpoints_[r], -1, -row_["requests"][r]["tokens"].get<std::int64_t>());
+        world_.Change(found_[r].endpoint, -1, -row_["requests"][r]["tokens"].get<std::int64_t>());
         break;
       }
       case Kind::kCancel:
-        flow_.End(event.which, "EvictedContextCancelled", now);
+        EndAs(event.which, "EvictedContextCancelled", now);
         break;
       case Kind::kDeadline:
       case Kind::kBackstop:
-        flow_.End(event.which, "EvictedTTL", now);
+        EndAs(event.which, "EvictedTTL", now);
         break;
     }
   }
 
+  Found& Of(std::int64_t request) { return found_[static_cast<std::size_t>(request)]; }
+  // Those that wait only.
+  void EndAs(std::int64_t request, const char* outcome, TimeNs now) {
+    Found& found = Of(request);
+    if (!found.queued || !found.outcome.empty()) return;
+    found.outcome = outcome;
+    found.end = now;
+    flow_.End(request);
+  }
+
+  void Arrive(std::int64_t request, TimeNs now) {
+    Found& found = Of(request);
+    found.queued = flow_.Arrive(requests_[static_cast<std::size_t>(request)]);
+    if (found.queued) return;
+    found.outcome = flow_.pool_is_empty() ? "RejectedNoEndpoints" : "RejectedCapacity";
+    found.end = now;
+  }
+
+  void Sweep(TimeNs now) {
+    std::vector<std::int64_t> expired;
+    flow_.Sweep(now, expired);
+    for (const std::int64_t request : expired) {
+      EndAs(request, flow_.pool_is_empty() ? "EvictedNoEndpoints" : "EvictedTTL", now);
+    }
+  }
+
   void Cycle(TimeNs now) {
-    flow_.SetPool(world_.Pool(now));
-    const std::int64_t dispatched = flow_.Cycle(now);
+    const std::int64_t dispatched = flow_.Cycle(world_.Pool(now), now);
     if (dispatched < 0) return;
     order_.push_back(dispatched);
-    const auto r = static_cast<std::size_t>(dispatched);
-    const Json& request = row_["requests"][r];
-    endpoints_[r] = world_.Place(request["tokens"]);
+    EndAs(dispatched, "Dispatched", now);
+    const Json& request = row_["requests"][static_cast<std::size_t>(dispatched)];
+    Of(dispatched).endpoint = world_.Place(request["tokens"]);
     events_.push({now + TimeOf(request["service_ms"]), Kind::kLeave, dispatched});
   }
 
   const Json& row_;
   World world_;
-  FlowControl flow_;
+  epp::FlowControl flow_;
   std::priority_queue<Event, std::vector<Event>, Later> events_;
-  std::vector<std::int32_t> endpoints_;  // by request
+  std::vector<epp::FlowRequest> requests_;
+  std::vector<Found> found_;  // by request
   std::vector<std::int64_t> order_;
 };
 

@@ -1,6 +1,7 @@
 #include "testing/epp_reference.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 namespace servecast::testing {
 namespace {
@@ -403,6 +404,8 @@ double ReferencePicker::Saturation(const std::string& name, const Endpoints& end
   const double requests = Number(plugin, "maxConcurrency", 100);
   const double tokens = Number(plugin, "maxTokenConcurrency", 1e6);
   const std::string mode = Text(plugin, "concurrencyMode", "requests");
+  const double stale =  // in whole ms
+      1e6 * std::strtod(Text(plugin, "metricsStalenessThreshold", "200ms").c_str(), nullptr);
   double sum = 0;
   for (const Endpoint& e : endpoints) {
     const auto r = static_cast<double>(e.inflight_requests);
@@ -411,7 +414,7 @@ double ReferencePicker::Saturation(const std::string& name, const Endpoints& end
       const double queue =
           static_cast<double>(e.waiting) / Number(plugin, "queueDepthThreshold", 5);
       const double kv = e.kv / Number(plugin, "kvCacheUtilThreshold", 0.8);
-      sum += e.age > 200'000'000 ? 1 : std::max(queue, kv);
+      sum += static_cast<double>(e.age) > stale ? 1 : std::max(queue, kv);
     } else {
       sum += mode == "hybrid" ? std::max(r / requests, t / tokens) : mode == "tokens" ? t : r;
     }

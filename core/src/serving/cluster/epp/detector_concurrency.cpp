@@ -37,6 +37,11 @@ class Concurrency final : public Plugin {
                                     : Real(tokens) / Real(tokens_ * count);
   }
 
+  // Tokens fall at first tokens, too.
+  Falls falls() const override {
+    return mode_ == Mode::kRequests ? Falls::kAtEnds : Falls::kAnyTime;
+  }
+
   void Filter(const Request&, Endpoints endpoints, Survivors& survivors) override {
     const auto most = [&](std::int64_t limit) {
       return static_cast<std::int64_t>(Real(limit) * (1 + headroom_));

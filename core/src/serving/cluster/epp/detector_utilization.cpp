@@ -25,6 +25,9 @@ class Utilization final : public Plugin {
     return sum / Real(static_cast<std::int64_t>(endpoints.size()));
   }
 
+  // Reports that grow too old count as saturated.
+  Falls falls() const override { return Falls::kAtReports; }
+
   void Filter(const Request&, Endpoints endpoints, Survivors& survivors) override {
     KeepIfAny(endpoints, survivors, [&](const Endpoint& endpoint) {
       return endpoint.age <= stale_ && Real(endpoint.waiting) < queue_ * (1 + headroom_) &&

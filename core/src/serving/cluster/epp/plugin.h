@@ -39,6 +39,9 @@ class Plugin {
 
   // A saturation detector: of the pool of those endpoints; 1 and more is saturated.
   virtual double Saturation(Endpoints) const { return 0; }
+  // What alone can take a saturated pool below 1: endpoints report again; a request ends.
+  enum class Falls { kAtReports, kAtEnds, kAnyTime };
+  virtual Falls falls() const { return Falls::kAnyTime; }
 
   // The cycle of the request that was scored last has ended with that choice.
   virtual void Chosen(const Request&, const Choice&) {}
@@ -76,5 +79,10 @@ struct PluginEntry {
 // The registered ones; see registry.cpp.
 std::span<const PluginEntry> PluginTypes();
 const PluginEntry* FindPluginType(std::string_view type);  // null: none of that name
+
+// What a reference by that name means: a plugin of the configuration, which may be of an unknown
+// type, or else a type with its defaults. Null: none.
+const EppPlugin* PluginOf(const EppConfig& config, std::string_view name);
+const PluginEntry* TypeOf(const EppConfig& config, std::string_view name);
 
 }  // namespace servecast::epp

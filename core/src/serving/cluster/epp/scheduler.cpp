@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "serving/cluster/epp/flow_control.h"
+
 namespace servecast::epp {
 namespace {
 
@@ -10,23 +12,12 @@ constexpr std::string_view kSingle = "single-profile-handler";
 constexpr std::string_view kDefaultPicker = "max-score-picker";
 constexpr std::string_view kDecode = "decode", kPrefill = "prefill";
 
-const EppPlugin* PluginOf(const EppConfig& config, std::string_view name) {
-  const auto found = std::find_if(config.plugins.begin(), config.plugins.end(),
-                                  [&](const EppPlugin& plugin) { return plugin.name == name; });
-  return found == config.plugins.end() ? nullptr : &*found;
-}
-
 const EppPlugin* HandlerOf(const EppConfig& config) {
   const auto found =
       std::find_if(config.plugins.begin(), config.plugins.end(), [](const EppPlugin& plugin) {
         return plugin.type == kDisaggregated || plugin.type == kSingle;
       });
   return found == config.plugins.end() ? nullptr : &*found;
-}
-
-const PluginEntry* TypeOf(const EppConfig& config, std::string_view name) {
-  const EppPlugin* plugin = PluginOf(config, name);
-  return FindPluginType(plugin == nullptr ? name : std::string_view(plugin->type));
 }
 
 int IndexOf(const EppConfig& config, std::string_view profile) {
@@ -86,6 +77,9 @@ std::vector<std::string> WrongConfig(const EppConfig& config) {
       pickers += type != nullptr && type->picks ? 1 : 0;
     }
     if (pickers > 1) wrong.push_back(profile.name + ": has more than one picker");
+  }
+  if (config.flow && wrong.empty()) {
+    for (std::string& reason : WrongFlow(config)) wrong.push_back(std::move(reason));
   }
   if (config.profiles.empty()) return wrong;
   const std::string handler = WrongHandler(config);
