@@ -31,7 +31,7 @@ std::string OnlyIssue(const std::string& document) {
 TEST(EppRouter, ShippedProfiles_AreNamesThatRun) {
   for (const char* profile :
        {"default", "optimized-baseline", "optimized-baseline-2026-05", "estimate-load-aware",
-        "prefix-only", "no-hit-lru", "load-only", "random"}) {
+        "prefix-only", "no-hit-lru", "load-only", "flow-control", "random"}) {
     const Report report =
         RunToEnd(Routed(R"({"policy": "epp", "profile": ")" + std::string(profile) + "\"}"));
     EXPECT_EQ(report.completed, 50) << profile;
@@ -64,7 +64,7 @@ TEST(EppRouter, WrongConfigurations_AreNamed) {
                 "are not modelled");
   EXPECT_EQ(OnlyIssue(Routed(R"({"policy": "epp", "profile": "own",
                                  "config": {"flowControl": {"maxRequests": 5}}})")),
-            path + "flowControl is not modelled; allowed plugins and schedulingProfiles");
+            path + "flowControl does nothing without featureGates: [flowControl]: leave it out");
   EXPECT_NE(OnlyIssue(Changed({R"(cluster={"pools": [{"replicas": 2, "role": "prefill"},
                                   {"role": "decode"}], "router": {"policy": "epp"}})"}))
                 .find("chooses both replicas at once"),
@@ -167,6 +167,120 @@ TEST(EppRouter, Imports_SayWhatTheyTook) {
   EXPECT_TRUE(Says(apart, "warning EndpointPickerConfig: prefill and decode profiles are not"))
       << Listed(apart);
   EXPECT_FALSE(JsonOf(apart.document).contains("cluster"));
+}
+
+// A picker with flow control before `replicas`, whose detector takes so many requests of each.
+std::string Controlled(std::int64_t most, const std::string& flow, std::int64_t replicas = 1) {
+  return Changed({R"(cluster={"pools": [{"replicas": )" + std::to_string(replicas) +
+                      R"(}], "router": {"policy": "epp", "profile": "own", "config": {
+             "featureGates": ["flowControl"], "saturationDetector": {"pluginRef": "full"},
+             "plugins": [{"name": "full", "type": "concurrency-detector",
+                          "parameters": {"maxConcurrency": )" +
+                      std::to_string(most) + R"(}}], "flowControl": )" + flow + "}}}",
+                  "workload.arrivals.process=constant", "workload.arrivals.rate_per_s=1000"});
+}
+
+TEST(EppFlowControl, FreePool_ChangesNothing) {
+  const Report off = RunToEnd(Routed(R"({"policy": "epp", "profile": "default"})"));
+  const Report on = RunToEnd(Routed(R"({"policy": "epp", "profile": "flow-control"})"));
+  EXPECT_EQ(on.ttft_ms.mean, off.ttft_ms.mean);
+  EXPECT_EQ(on.rejected, 0);
+}
+
+// Two at a time are served, five wait, and whoever comes beyond is turned away at once: by number,
+// by bytes of 4 a token, of a band or of all.
+TEST(EppFlowControl, FullQueues_TurnAway) {
+  for (const char* flow : {R"({"maxRequests": 5})", R"({"maxBytes": "2k"})",
+                           R"({"priorityBands": [{"priority": 0, "maxRequests": 5}]})",
+                           R"({"priorityBands": [{"priority": 0, "maxBytes": 2399}]})"}) {
+    const Report report = RunToEnd(Controlled(2, flow));
+    EXPECT_EQ(BrokenConservation(report), "") << flow;
+    EXPECT_EQ(report.completed, 7) << flow;  // 50 arrive before the first one is served
+    EXPECT_EQ(report.rejected, 43) << flow;
+    EXPECT_EQ(report.finish_reasons.requests[5], 43) << flow;
+    for (const double running : report.ColumnOf("series_running")) EXPECT_LE(running, 2) << flow;
+  }
+}
+
+// Requests wait up to 1 s, and to the sweep behind that.
+TEST(EppFlowControl, WaitsBeyondTheTtl_EndAtTheNextSweep) {
+  const std::string document = Changed({"workload.output_tokens.value=150"},
+                                       Controlled(1, R"({"defaultRequestTTL": "1s"})"));
+  const Report report = RunToEnd(document);
+  EXPECT_EQ(BrokenConservation(report), "");
+  EXPECT_GT(report.completed, 0);
+  EXPECT_GT(report.rejected, 40);
+  EXPECT_EQ(report.completed + report.rejected, 50);
+  // The last one was placed before the sweep at 1 s or 2 s took all who waited.
+  for (const double delay : report.ColumnOf("scheduling_delay_ms")) {
+    EXPECT_FALSE(delay > 2001) << delay;
+  }
+  // Retries act on them as on others.
+  const Report again =
+      RunToEnd(Changed({R"(workload.retries={"max": 3, "backoff_s": 5})"}, document));
+  EXPECT_GT(again.retries.attempts, again.arrived);
+  EXPECT_GT(again.completed, report.completed);
+}
+
+// The more urgent class has a band of its own; the other waits for it.
+TEST(EppFlowControl, HigherBands_GoFirst) {
+  const Report report =
+      RunToEnd(Changed({R"(workload.classes=[{"name": "people", "priority": -5},
+                                    {"name": "batch", "priority": 0}])"},
+                       Controlled(2, R"({"priorityBands": [{"priority": 5}, {"priority": 0}]})")));
+  ASSERT_EQ(report.completed, 50);
+  EXPECT_LT(report.classes[0].ttft_ms.p99, report.classes[1].ttft_ms.p50);
+}
+
+TEST(EppFlowControl, WrongConfigurations_AreNamed) {
+  const std::string path = "/cluster/router/config: ";
+  const auto issue = [](const std::string& flow) { return OnlyIssue(Controlled(2, flow)); };
+  EXPECT_EQ(issue(R"({"maxRequest": 5})"), path + "flowControl: \"maxRequest\" is no member");
+  EXPECT_EQ(issue(R"({"maxRequests": "5Q"})"),
+            path +
+                "flowControl.maxRequests: found \"5Q\", allowed 0 to 1000000000000000, as 500, "
+                "\"1k\" or \"10Gi\"");
+  EXPECT_EQ(issue(R"({"defaultRequestTTL": 60})"),
+            path + "flowControl.defaultRequestTTL: must be a duration, for example \"60s\"");
+  EXPECT_EQ(issue(R"({"defaultPriorityBand": {"maxRequests": 5}})"),
+            path + "flowControl.defaultPriorityBand is not modelled: leave it out");
+  EXPECT_EQ(issue(R"({"priorityBands": [{"priority": 0}, {"priority": 0}]})"),
+            path + "flowControl.priorityBands.1: priority 0 is there already");
+  EXPECT_EQ(issue(R"({"priorityBands": [{"priority": 0.5}]})"),
+            path +
+                "flowControl.priorityBands.0: needs a priority, a whole number from -1000000000 "
+                "to 1000000000");
+  EXPECT_EQ(issue(R"({"priorityBands": [{"priority": 1, "orderingPolicyRef": "lifo"}]})"),
+            path + "flowControl.priorityBands.0: lifo is no ordering policy");
+  EXPECT_EQ(issue(R"({"usageLimitPolicyPluginRef": "priority-holdback-policy"})"),
+            path + "priority-holdback-policy: needs minCeiling");
+  EXPECT_EQ(issue(R"({"usageLimitPolicyPluginRef": "soft-reflective-ceiling-policy"})"),
+            path +
+                "soft-reflective-ceiling-policy counts cycles of an idle picker, which are not "
+                "modelled");
+  EXPECT_NE(OnlyIssue(Changed({"engine.max_num_queued_reqs=5"}, Controlled(2, "{}")))
+                .find("flow control"),
+            std::string::npos);
+}
+
+TEST(EppFlowControl, Exports_ComeBack) {
+  const std::string document = Controlled(2, R"({"maxRequests": 9, "defaultRequestTTL": "1500ms",
+             "priorityBands": [{"priority": -3, "fairnessPolicyRef": "round-robin-fairness-policy"}]})");
+  const Exported exported = Good(Export(document, "llm-d-router"));
+  const Imported imported = Import({{"", exported.text}}, document);
+  ASSERT_TRUE(imported.issues.empty()) << exported.text << Listed(imported);
+  EXPECT_EQ(RunToEnd(imported.document).ttft_ms.mean, RunToEnd(document).ttft_ms.mean);
+  const Exported guide =
+      Good(Export(Routed(R"({"policy": "epp", "profile": "flow-control"})"), "llm-d-router"));
+  EXPECT_EQ(JsonOf(Import(guide.text).document)["cluster"]["router"]["profile"], "flow-control");
+
+  const Imported values = Import(ImportFile("forms/endpoint-picker-flow.yaml"));
+  const Json config = JsonOf(values.document)["cluster"]["router"]["config"];
+  EXPECT_EQ(config["flowControl"]["maxRequests"], 1000) << Listed(values);
+  EXPECT_EQ(config["flowControl"]["maxBytes"], 10737418240);
+  EXPECT_EQ(config["flowControl"]["defaultRequestTTL"], "30s");
+  EXPECT_EQ(config["flowControl"]["priorityBands"][1]["maxRequests"], 200);
+  EXPECT_EQ(config["saturationDetector"]["pluginRef"], "full");
 }
 
 }  // namespace

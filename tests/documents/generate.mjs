@@ -106,6 +106,12 @@ const CONFIGS = [
     ],
   },
   { plugins: [{ type: 'no-such-plugin' }], featureGates: ['flowControl'] },
+  {
+    plugins: [{ type: 'concurrency-detector', parameters: { maxConcurrency: 3 } }],
+    featureGates: ['flowControl'],
+    saturationDetector: { pluginRef: 'concurrency-detector' },
+    flowControl: { maxRequests: 20, defaultRequestTTL: '2s', priorityBands: [{ priority: 0, maxRequests: 9 }] },
+  },
 ];
 
 /** A value that the field allows; rarely at its very ends, which are mostly absurd. */

@@ -203,6 +203,28 @@ TEST(Cluster, EndpointPicker_ChoosesAsTheReferenceDoes) {
   EXPECT_GT(polled, 1000);
 }
 
+// Flow control at random: who waits, goes and is turned away when, and all that the engine leaves
+// out of the reference's cycles changes nothing.
+TEST(Cluster, FlowControl_GoesAsTheReferenceDoes) {
+  RouterComparison all;
+  for (std::uint64_t seed = 1; seed <= Seeds(400); ++seed) {
+    const RouterComparison one = CompareFlowRouter(seed);
+    ASSERT_EQ(one.mismatch, "") << "seed " << seed;
+    if (!one.told) continue;
+    all.placed += one.placed;
+    all.held += one.held;
+    all.gave_up += one.gave_up;
+    all.rejected += one.rejected;
+    all.expired += one.expired;
+  }
+  if (!AllSeeds()) return;
+  EXPECT_GT(all.placed, 2000);
+  EXPECT_GT(all.held, 400);
+  EXPECT_GT(all.gave_up, 0);
+  EXPECT_GT(all.rejected, 300);
+  EXPECT_GT(all.expired, 60);
+}
+
 // A session behind each answer: whoever waits at the gateway when its client gives up is counted,
 // and in a closed loop the client goes on.
 TEST(Cluster, EveryRequest_IsAccountedFor) {

@@ -59,17 +59,8 @@ ReferencePickerIndex::Prompt ReferencePickerRouter::TokensOf(std::size_t request
   return tokens;
 }
 
-std::size_t ReferencePickerRouter::Choose(std::size_t request, std::size_t session,
-                                          const std::vector<ReplicaSight>& sights, TimeNs time) {
-  const ReferencePickerIndex::Prompt prompt = TokensOf(request);
-  const std::vector<std::int64_t> matched = index_.Match(prompt, block_);
-  const std::int64_t tokens = requests_.prompt_tokens[request];
-  const std::int64_t blocks = std::min((tokens + block_ - 1) / block_, MostBlocks());
-  auto output = static_cast<std::int64_t>(
-      estimates_ ? std::round(static_cast<double>(tokens) * Setting(kLoad, "outputRatio", 1.5))
-                 : 0);
-  const auto most = static_cast<std::int64_t>(Setting(kLoad, "maxEstimatedOutputTokens", 0));
-  if (most > 0) output = std::min(output, most);
+ReferencePicker::Endpoints ReferencePickerRouter::LoadsOf(
+    const std::vector<ReplicaSight>& sights) const {
   ReferencePicker::Endpoints endpoints;
   for (std::size_t i = 0; i < sights.size(); ++i) {
     epp::Endpoint& e = endpoints.emplace_back();
@@ -83,6 +74,24 @@ std::size_t ReferencePickerRouter::Choose(std::size_t request, std::size_t sessi
     for (const std::size_t other : sights[i].answered) {
       if (!estimates_) e.inflight_tokens -= tokens_.at(other);
     }
+  }
+  return endpoints;
+}
+
+std::size_t ReferencePickerRouter::Choose(std::size_t request, std::size_t session,
+                                          const std::vector<ReplicaSight>& sights, TimeNs time) {
+  const ReferencePickerIndex::Prompt prompt = TokensOf(request);
+  const std::vector<std::int64_t> matched = index_.Match(prompt, block_);
+  const std::int64_t tokens = requests_.prompt_tokens[request];
+  const std::int64_t blocks = std::min((tokens + block_ - 1) / block_, MostBlocks());
+  auto output = static_cast<std::int64_t>(
+      estimates_ ? std::round(static_cast<double>(tokens) * Setting(kLoad, "outputRatio", 1.5))
+                 : 0);
+  const auto most = static_cast<std::int64_t>(Setting(kLoad, "maxEstimatedOutputTokens", 0));
+  if (most > 0) output = std::min(output, most);
+  ReferencePicker::Endpoints endpoints = LoadsOf(sights);
+  for (std::size_t i = 0; i < sights.size(); ++i) {
+    epp::Endpoint& e = endpoints[i];
     e.matched_blocks = matched[i];
     e.uncached_tokens = (blocks - matched[i]) * block_ +
                         std::max<std::int64_t>(0, tokens - blocks * block_) + output;

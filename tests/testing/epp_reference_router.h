@@ -21,6 +21,8 @@ class ReferencePickerRouter {
   // Where the request goes; `session` is the first request of its conversation.
   std::size_t Choose(std::size_t request, std::size_t session,
                      const std::vector<ReplicaSight>& sights, TimeNs time);
+  // What a detector sees.
+  ReferencePicker::Endpoints LoadsOf(const std::vector<ReplicaSight>& sights) const;
 
  private:
   // A producer's parameter, or `otherwise`.

@@ -10,8 +10,10 @@
 #include <utility>
 
 #include "fmt/format.h"
+#include "serving/cluster/epp/profiles.h"
 #include "serving/cluster/router.h"
 #include "testing/engine_run.h"
+#include "testing/epp_reference_flow.h"
 #include "testing/reference_rules.h"
 
 namespace servecast::testing {
@@ -33,6 +35,8 @@ class ReferenceGateway {
                     random_case.PoolBlocks() - 1, random_case.engine.enable_prefix_caching})) {
     out_.replica.assign(size_, -1);
     out_.placed.assign(size_, -1);
+    out_.turned_away.assign(size_, -1);
+    out_.waited.assign(size_, false);
     ends_.assign(size_, kNever);
     for (const std::vector<StepRecord>& steps : run.steps) {
       for (const StepRecord& step : steps) {
@@ -48,6 +52,7 @@ class ReferenceGateway {
   }
 
   ReferencePlacements Place() {
+    if (router_.name == "epp" && epp::ConfigOf(router_.epp).flow) return PlaceByFlow();
     std::set<std::tuple<TimeNs, TimeNs, std::size_t>> comes;  // to the gateway; arrival
     std::set<TimeNs> times;
     for (std::size_t r = 0; r < size_; ++r) {
@@ -80,6 +85,66 @@ class ReferenceGateway {
   }
 
  private:
+  // Flow control: a cycle each millisecond and at each arrival, sweeps each second.
+  ReferencePlacements PlaceByFlow() {
+    ReferenceFlow flow(epp::ConfigOf(router_.epp));
+    std::set<std::tuple<TimeNs, TimeNs, std::size_t>> comes, gives_up;
+    const TimeNs horizon = case_.horizon.value_or(kClockEnd);
+    const RequestTable& table = run_.requests;
+    for (std::size_t r = 0; r < size_; ++r) {
+      const TimeNs enqueue = run_.results.enqueue[r];
+      const TimeNs deadline = table.ttft_deadline.empty() ? kNever : table.ttft_deadline[r];
+      flow.requests.push_back({.arrival = enqueue,
+                               .flow = table.of_class.empty() ? 0 : table.of_class[r],
+                               .priority = table.priority.empty() ? 0 : -table.priority[r],
+                               .bytes = 4 * std::int64_t{table.prompt_tokens[r]},
+                               .slo_ttft = deadline == kNever ? 0 : deadline});
+      if (enqueue < 0 || enqueue >= horizon) continue;
+      comes.insert({enqueue, table.arrival[r], r});
+      if (table.timeout.empty() || table.timeout[r] == kNever) continue;
+      gives_up.insert({std::max(enqueue, table.arrival[r] + table.timeout[r]), 0, r});
+    }
+    const auto first = [](const auto& of) {
+      return of.empty() ? kNever : std::get<0>(*of.begin());
+    };
+    TimeNs now = -1;
+    const auto cycle = [&] {
+      flow.SetPool(rules_.Picker().LoadsOf(SightsAt(now)));
+      const std::int64_t request = flow.Cycle(now);
+      if (request >= 0) Choose(static_cast<std::size_t>(request), now);
+    };
+    while (true) {
+      const TimeNs tick = (now + kNsPerMs) / kNsPerMs * kNsPerMs;
+      const TimeNs sweep =
+          (std::max<TimeNs>(now, 500'000) + kNsPerS - 500'000) / kNsPerS * kNsPerS + 500'000;
+      const TimeNs outside = std::min(first(comes), first(gives_up));
+      now = flow.Idle() ? outside : std::min({outside, tick, sweep});
+      if (now >= horizon) return out_;
+      if (now == kNever) return out_;
+      for (; first(gives_up) == now; gives_up.erase(gives_up.begin())) {
+        const std::size_t r = std::get<2>(*gives_up.begin());
+        if (!flow.requests[r].queued || !flow.requests[r].outcome.empty()) continue;
+        flow.End(static_cast<std::int64_t>(r), "gone", now);
+        out_.gave_up.push_back(static_cast<std::int32_t>(r));
+      }
+      if (now == sweep) {
+        flow.Sweep(now);
+        for (std::size_t r = 0; r < size_; ++r) {
+          if (flow.requests[r].outcome != "EvictedTTL" || flow.requests[r].end != now) continue;
+          out_.turned_away[r] = now;
+          out_.waited[r] = true;
+        }
+      }
+      if (now == tick) cycle();
+      for (; first(comes) == now; comes.erase(comes.begin())) {
+        const std::size_t r = std::get<2>(*comes.begin());
+        flow.Arrive(static_cast<std::int64_t>(r), now);
+        if (!flow.requests[r].queued) out_.turned_away[r] = now;
+        cycle();
+      }
+    }
+  }
+
   // When the replica hears that its client gave up: between two steps.
   TimeNs AbortOf(std::size_t r) const {
     const TimeNs gave_up = run_.requests.arrival[r] + run_.requests.timeout[r];
@@ -119,8 +184,7 @@ class ReferenceGateway {
     return {ended->running_after_step, total - ended->free_after_step};
   }
 
-  // Places it if there is a replica for it.
-  bool Choose(std::size_t r, TimeNs time) {
+  std::vector<ReplicaSight> SightsAt(TimeNs time) const {
     const auto at = [time](TimeNs period) { return period > 0 ? time / period * period : time; };
     const TimeNs period = router_.Period();
     const auto poll = static_cast<TimeNs>(std::nearbyint(router_.Param("poll_ms") * 1e6));
@@ -144,7 +208,12 @@ class ReferenceGateway {
         if (first >= 0 && first <= time) sights[i].answered.push_back(own);
       }
     }
-    const std::optional<std::size_t> chosen = rules_.Choose(r, sights, time);
+    return sights;
+  }
+
+  // Places it if there is a replica for it.
+  bool Choose(std::size_t r, TimeNs time) {
+    const std::optional<std::size_t> chosen = rules_.Choose(r, SightsAt(time), time);
     if (!chosen) return false;
     out_.replica[r] = static_cast<std::int32_t>(*chosen);
     out_.placed[r] = time;
@@ -194,7 +263,8 @@ RequestTable PartOf(const RequestTable& all, const std::vector<std::size_t>& row
 // two that are placed at once come in the order of the gateway, not of their numbers.
 std::vector<TimeNs> ArrivalsAtReplicas(const RandomCase& random_case, std::int64_t replicas,
                                        const RouterChoice& router, const ClusterRun& run) {
-  if (!FindRouter(router.name).holds) return run.requests.arrival;
+  const bool holds = FindRouter(router.name).holds || router.epp.ControlsFlow();
+  if (!holds) return run.requests.arrival;
   const SchedulerSpec& scheduler = random_case.scheduler;
   if (scheduler.order != "fcfs" || scheduler.preemption == "priority" ||
       !random_case.requests.timeout.empty()) {
@@ -204,7 +274,8 @@ std::vector<TimeNs> ArrivalsAtReplicas(const RandomCase& random_case, std::int64
   std::vector<TimeNs> arrivals = PlaceByReference(random_case, replicas, router, run).placed;
   for (std::size_t r = 0; r < arrivals.size(); ++r) {
     for (std::size_t later = r + 1; later < arrivals.size(); ++later) {
-      const bool overtaken = run.results.enqueue[later] < run.results.enqueue[r];
+      const bool overtaken =
+          router.epp.ControlsFlow() || run.results.enqueue[later] < run.results.enqueue[r];
       if (arrivals[r] >= 0 && arrivals[later] == arrivals[r] && overtaken) return {};
     }
   }
@@ -259,7 +330,8 @@ namespace {
 
 // By that choice, which is made once the case is known.
 RouterComparison Compare(std::uint64_t seed,
-                         RouterChoice (*choose)(std::uint64_t seed, TimeNs step)) {
+                         RouterChoice (*choose)(std::uint64_t seed, TimeNs step),
+                         std::int64_t slice = INT64_MAX) {
   RouterComparison comparison;
   RandomCase random_case = MakeRandomCase(seed);
   random_case.latency.stalls = {};          // each replica has its own, and here they are compared
@@ -267,7 +339,7 @@ RouterComparison Compare(std::uint64_t seed,
   if (MakeLatency(random_case)->DelayByLoad()) return comparison;
   const auto replicas = static_cast<std::int64_t>(1 + seed % 4);
   comparison.router = choose(seed, random_case.latency.base);
-  const ClusterRun run = RunCluster(random_case, replicas, comparison.router);
+  const ClusterRun run = RunCluster(random_case, replicas, comparison.router, slice);
   // An abort changes a running list between two steps, of which there is no record, and in a closed
   // loop brings a request at that very moment.
   for (std::size_t r = 0; r < run.results.state.size(); ++r) {
@@ -286,6 +358,16 @@ RouterComparison Compare(std::uint64_t seed,
                                         r, run.results.replica[r], expected.replica[r]);
       return comparison;
     }
+    const TimeNs turned_away = expected.turned_away[r];
+    const bool rejected = run.results.state[r] == RequestState::kRejected;
+    const TimeNs waited = run.results.lost_at.empty() ? -1 : run.results.lost_at[r];
+    if (rejected != (turned_away >= 0) || waited != (expected.waited[r] ? turned_away : -1)) {
+      comparison.mismatch = fmt::format("request {} is turned away at {}, the reference has {}", r,
+                                        rejected ? waited : -2, turned_away);
+      return comparison;
+    }
+    comparison.rejected += rejected ? 1 : 0;
+    comparison.expired += waited >= 0 ? 1 : 0;
     if (expected.replica[r] < 0) continue;
     ++comparison.placed;
     comparison.held += expected.placed[r] > run.results.enqueue[r] ? 1 : 0;
@@ -311,5 +393,8 @@ RouterComparison Compare(std::uint64_t seed,
 
 RouterComparison CompareRouter(std::uint64_t seed) { return Compare(seed, MakeRouterChoice); }
 RouterComparison CompareEppRouter(std::uint64_t seed) { return Compare(seed, MakeEppChoice); }
+RouterComparison CompareFlowRouter(std::uint64_t seed) {
+  return Compare(seed, MakeFlowChoice, seed % 2 == 0 ? INT64_MAX : 1 + seed % 7);
+}
 
 }  // namespace servecast::testing

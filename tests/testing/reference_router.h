@@ -16,6 +16,9 @@ struct ReferencePlacements {
   std::vector<std::int32_t> replica;  // by request; -1: none
   std::vector<TimeNs> placed;         // by request; later than it came where it was held
   std::vector<std::int32_t> gave_up;  // while held
+  // By flow control: when a request was turned away; -1: it was not; and whether it had waited.
+  std::vector<TimeNs> turned_away;
+  std::vector<bool> waited;
 };
 
 // Requires: no delays before the queue that depend on load.
@@ -35,10 +38,13 @@ struct RouterComparison {
   bool told = false;
   RouterChoice router;
   std::int64_t placed = 0, held = 0, gave_up = 0, alone = 0;
-  std::string mismatch;  // "" where they agree
+  std::int64_t rejected = 0, expired = 0;  // by flow control
+  std::string mismatch;                    // "" where they agree
 };
 RouterComparison CompareRouter(std::uint64_t seed);
 // The same behind the router epp.
 RouterComparison CompareEppRouter(std::uint64_t seed);
+// With flow control, of a run in slices.
+RouterComparison CompareFlowRouter(std::uint64_t seed);
 
 }  // namespace servecast::testing

@@ -83,14 +83,18 @@ std::optional<std::size_t> ReferenceRules::Choose(std::size_t request,
   return chosen;
 }
 
+ReferencePickerRouter& ReferenceRules::Picker() {
+  if (picker_ == nullptr) {
+    picker_ = std::make_unique<ReferencePickerRouter>(router_, requests_, replicas_);
+  }
+  return *picker_;
+}
+
 std::vector<double> ReferenceRules::CostsOf(std::size_t request, const std::vector<Block>& blocks,
                                             const std::vector<ReplicaSight>& sights, TimeNs time) {
   const std::string& name = router_.name;
   if (name == "epp") {
-    if (picker_ == nullptr) {
-      picker_ = std::make_unique<ReferencePickerRouter>(router_, requests_, replicas_);
-    }
-    return Only(picker_->Choose(request, FirstTurn(request), sights, time));
+    return Only(Picker().Choose(request, FirstTurn(request), sights, time));
   }
   if (name == "power_of_two") return PowerOfTwo(request, sights);
   if (name == "prefix_affinity") return PrefixAffinity(blocks, sights);

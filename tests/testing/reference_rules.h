@@ -30,6 +30,8 @@ class ReferenceRules {
   // Where the request goes, which it notes; nullopt: nowhere for now.
   std::optional<std::size_t> Choose(std::size_t request, const std::vector<ReplicaSight>& sights,
                                     TimeNs time = 0);
+  // Of the router epp.
+  ReferencePickerRouter& Picker();
 
  private:
   using Block = std::pair<std::int32_t, std::int64_t>;  // segment, number

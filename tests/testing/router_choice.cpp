@@ -10,6 +10,7 @@
 #include "serving/cluster/router.h"
 #include "testing/dice.h"
 #include "testing/epp_differential.h"
+#include "testing/epp_flow_cases.h"
 
 namespace servecast::testing {
 
@@ -80,6 +81,16 @@ RouterChoice MakeEppChoice(std::uint64_t seed, TimeNs step) {
                            {{"addEstimatedOutputTokens", true},
                             {"maxEstimatedOutputTokens", dice.Pick<double>({0, 60})}}});
   }
+  choice.epp.own = std::make_shared<const EppConfig>(std::move(own));
+  return choice;
+}
+
+RouterChoice MakeFlowChoice(std::uint64_t seed, TimeNs step) {
+  RouterChoice choice = MakeEppChoice(seed, step);
+  Dice dice(seed);
+  EppConfig own = epp::ConfigOf(choice.epp);
+  AddRandomFlow(dice, std::max<std::int64_t>(1, step / kNsPerMs), own);
+  choice.epp.profile = kOwnEppProfile;
   choice.epp.own = std::make_shared<const EppConfig>(std::move(own));
   return choice;
 }

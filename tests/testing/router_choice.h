@@ -26,5 +26,7 @@ RouterChoice MakeRouterChoice(std::uint64_t seed, TimeNs step);
 
 // The router epp with a shipped profile or one of random plugins, likewise.
 RouterChoice MakeEppChoice(std::uint64_t seed, TimeNs step);
+// The same with flow control at random.
+RouterChoice MakeFlowChoice(std::uint64_t seed, TimeNs step);
 
 }  // namespace servecast::testing

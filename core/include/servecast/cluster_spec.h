@@ -114,6 +114,8 @@ struct ClusterSpec {
   FailureSpec failures;
   RollingUpdateSpec rolling_update;
 
+  // Requests wait at the router by rules of its own, and it may turn them away.
+  bool ControlsFlow() const { return router == "epp" && epp.ControlsFlow(); }
   // How long a replica that a scaler or an update ends drains at most; none: as long as it takes.
   std::optional<double> TerminationGraceS() const {
     if (scaling.On()) return scaling.termination_grace_period_s;

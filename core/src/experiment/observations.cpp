@@ -82,12 +82,15 @@ class Reader {
  private:
   bool NeverQueued(std::uint32_t i) const {
     return results_.state[i] == RequestState::kDropped ||
-           results_.state[i] == RequestState::kRejected;
+           (results_.state[i] == RequestState::kRejected && !results_.WaitedInVain(i));
   }
   // When an incomplete one leaves.
   TimeNs LeavesAt(std::uint32_t i) const {
     if (NeverQueued(i)) return requests_.arrival[i];
-    if (results_.state[i] == RequestState::kLost) return results_.lost_at[i];
+    const RequestState state = results_.state[i];
+    if (state == RequestState::kLost || state == RequestState::kRejected) {
+      return results_.lost_at[i];
+    }
     if (results_.state[i] == RequestState::kTimedOut && !requests_.timeout.empty()) {
       return requests_.arrival[i] + requests_.timeout[i];
     }
@@ -203,8 +206,7 @@ class Reader {
     out_.good.push_back(good ? 1 : 0);
     if (keeps_) KeepAll(i);
     const RequestState state = results_.state[i];
-    out_.gives_up =
-        out_.gives_up || state == RequestState::kTimedOut || state == RequestState::kLost;
+    out_.gives_up = out_.gives_up || (IsLost(state) && !NeverQueued(i));
     if (complete) {
       out_.completions.push_back({results_.completion[i],
                                   static_cast<std::int32_t>(results_.generated[i]), ClassOf(i),

@@ -9,14 +9,22 @@
 namespace servecast {
 namespace {
 
-// What a profile refers to and the configuration does not list: the picker wants each listed.
+// What the configuration refers to and does not list: the picker wants each listed.
 EppConfig Complete(EppConfig config) {
+  const auto list = [&](const std::string& name) {
+    bool listed = false;
+    for (const EppPlugin& plugin : config.plugins) listed |= plugin.name == name;
+    if (!listed) config.plugins.push_back({name, name, {}});
+  };
   for (const EppProfile& profile : config.profiles) {
-    for (const EppReference& reference : profile.plugins) {
-      bool listed = false;
-      for (const EppPlugin& plugin : config.plugins) listed |= plugin.name == reference.plugin;
-      if (!listed) config.plugins.push_back({reference.plugin, reference.plugin, {}});
-    }
+    for (const EppReference& reference : profile.plugins) list(reference.plugin);
+  }
+  if (!config.flow) return config;
+  list(config.flow->detector);
+  list(config.flow->limits);
+  for (const EppBand& band : config.flow->bands) {
+    list(band.ordering);
+    list(band.fairness);
   }
   return config;
 }

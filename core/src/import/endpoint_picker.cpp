@@ -92,8 +92,8 @@ void TakeConfig(const PickerJson& document, const std::string& from, Draft& draf
                       ShownText(not_modelled, kShown)));
     return;
   }
-  for (const std::string& member : reading.left_out) {
-    draft.Ignore(Format("{} of {}", ShownText(member), from), "is not modelled");
+  for (const EppReading::LeftOut& each : reading.left_out) {
+    draft.Ignore(Format("{} of {}", ShownText(each.member), from), each.why);
   }
   if (draft.Find("cluster.pools") == nullptr) {
     draft.Remark(

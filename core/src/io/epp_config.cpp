@@ -1,6 +1,7 @@
 #include "io/epp_config.h"
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/printable.h"
@@ -17,16 +18,31 @@ using Json = nlohmann::json;
 
 constexpr const char* kPath = "/cluster/router/config";
 
+// Of text as "1k" or "10Gi"; -1: it is none.
+double QuantityOf(const Json& value) {
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"Ki", 0x1p10}, {"Mi", 0x1p20}, {"Gi", 0x1p30}, {"Ti", 0x1p40}, {"k", 1e3},
+      {"M", 1e6},     {"G", 1e9},     {"T", 1e12},    {"", 1}};
+  const std::string text = value.is_string() ? value.get<std::string>() : "";
+  const auto unit = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                 [&](const auto& each) { return text.ends_with(each.first); });
+  const auto digits = std::string_view(text).substr(0, text.size() - unit->first.size());
+  return Real(ParseCount(digits).value_or(-1)) * unit->second;
+}
+
 class ConfigReader {
  public:
   EppReading Read(const Json& document) {
+    if (Gates(document)) out_.config.flow.emplace();
     for (const auto& [key, value] : document.items()) {
       if (key == "plugins") {
         ReadList(value, key, [&](const Json& item, const std::string& at) { Plugin(item, at); });
       } else if (key == "schedulingProfiles") {
         ReadList(value, key, [&](const Json& item, const std::string& at) { Profile(item, at); });
-      } else if (key != "apiVersion" && key != "kind") {
-        out_.left_out.push_back(key);
+      } else if (key == "saturationDetector" || key == "flowControl") {
+        OfFlow(key, value);
+      } else if (key != "apiVersion" && key != "kind" && key != "featureGates") {
+        out_.left_out.push_back({key, kNotModelled});
       }
     }
     for (std::string& reason : epp::WrongConfig(out_.config)) {
@@ -36,6 +52,8 @@ class ConfigReader {
   }
 
  private:
+  static constexpr const char* kNotModelled = "is not modelled";
+
   void Wrong(const std::string& where, const std::string& reason) {
     out_.wrong.push_back(where + ": " + reason);
   }
@@ -64,6 +82,103 @@ class ConfigReader {
     if (found == object.end()) return "";
     if (!found->is_string()) Wrong(at, Format("{} must be text", name));
     return found->is_string() ? found->get<std::string>() : "";
+  }
+
+  // Whether flow control is on.
+  bool Gates(const Json& document) {
+    constexpr const char* kGate = "flowControl";
+    const auto gates = document.find("featureGates");
+    if (gates == document.end()) return false;
+    if (!gates->is_array()) {
+      Wrong("featureGates", "must be a list");
+      return false;
+    }
+    for (const Json& gate : *gates) {
+      if (gate != kGate) out_.left_out.push_back({"featureGates " + ShortJson(gate), kNotModelled});
+    }
+    return std::find(gates->begin(), gates->end(), kGate) != gates->end();
+  }
+
+  void OfFlow(const std::string& key, const Json& value) {
+    if (!out_.config.flow) {
+      out_.left_out.push_back({key, "does nothing without featureGates: [flowControl]"});
+    } else if (value.is_null()) {  // as YAML has an empty member
+      return;
+    } else if (!value.is_object()) {
+      Wrong(key, "must be an object");
+    } else {
+      key == "flowControl" ? Flow(value, *out_.config.flow) : Detector(value, *out_.config.flow);
+    }
+  }
+
+  void Detector(const Json& item, EppFlowControl& flow) {
+    Members(item, "saturationDetector", {"pluginRef"});
+    Name(item, "pluginRef", "saturationDetector", flow.detector);
+  }
+
+  void Flow(const Json& item, EppFlowControl& flow) {
+    const std::string at = "flowControl";
+    for (const auto& [key, value] : item.items()) {
+      if (key == "priorityBands") {
+        ReadList(value, at + "." + key,
+                 [&](const Json& band, const std::string& place) { Band(band, place, flow); });
+      } else if (key == "defaultRequestTTL") {
+        const auto ttl =
+            value.is_string() ? epp::DurationNs(value.get<std::string>()) : std::optional<TimeNs>();
+        if (!ttl) Wrong(at + "." + key, "must be a duration, for example \"60s\"");
+        flow.ttl_ns = ttl.value_or(flow.ttl_ns);
+      } else if (key == "noEndpointRequestTTL" || key == "defaultPriorityBand") {
+        out_.left_out.push_back({at + "." + key, kNotModelled});
+      } else if (key != "maxRequests" && key != "maxBytes" && key != "usageLimitPolicyPluginRef") {
+        Wrong(at, Format("\"{}\" is no member", ShownText(key)));
+      }
+    }
+    Quantity(item, "maxRequests", at, flow.max_requests);
+    Quantity(item, "maxBytes", at, flow.max_bytes);
+    Name(item, "usageLimitPolicyPluginRef", at, flow.limits);
+  }
+
+  void Band(const Json& item, const std::string& at, EppFlowControl& flow) {
+    constexpr double kFarthest = 1e9;
+    Members(item, at,
+            {"priority", "orderingPolicyRef", "fairnessPolicyRef", "maxRequests", "maxBytes"});
+    EppBand band;
+    const auto priority = item.find("priority");
+    const bool given = priority != item.end() && priority->is_number();
+    const double value = given ? priority->get<double>() : kFarthest + 1;
+    if (!(std::abs(value) <= kFarthest && value == std::floor(value))) {
+      return Wrong(at, Format("needs a priority, a whole number from -{} to {}",
+                              NumberText(kFarthest), NumberText(kFarthest)));
+    }
+    band.priority = static_cast<std::int64_t>(value);
+    Name(item, "orderingPolicyRef", at, band.ordering);
+    Name(item, "fairnessPolicyRef", at, band.fairness);
+    // 0 of a band is its default.
+    const EppBand defaults;
+    Quantity(item, "maxRequests", at, band.max_requests);
+    Quantity(item, "maxBytes", at, band.max_bytes);
+    if (band.max_requests == 0) band.max_requests = defaults.max_requests;
+    if (band.max_bytes == 0) band.max_bytes = defaults.max_bytes;
+    flow.bands.push_back(std::move(band));
+  }
+
+  // Changes `value` where the member is there.
+  void Name(const Json& item, const char* name, const std::string& at, std::string& value) {
+    const std::string text = Text(item, name, at);
+    if (!text.empty()) value = text;
+  }
+
+  // A quantity of Kubernetes: 500, "1k", "10Gi".
+  void Quantity(const Json& item, const char* name, const std::string& at, std::int64_t& value) {
+    constexpr double kMost = 1e15;
+    const auto found = item.find(name);
+    if (found == item.end()) return;
+    const double all = found->is_number() ? found->get<double>() : QuantityOf(*found);
+    if (!(all >= 0 && all <= kMost && all == std::floor(all))) {
+      return Wrong(at + "." + name, Format("found {}, allowed 0 to {}, as 500, \"1k\" or \"10Gi\"",
+                                           ShortJson(*found), NumberText(kMost)));
+    }
+    value = static_cast<std::int64_t>(all);
   }
 
   void Plugin(const Json& item, const std::string& at) {
@@ -208,7 +323,25 @@ Json WriteEppConfig(const EppConfig& config) {
     }
     profiles.push_back({{"name", profile.name}, {"plugins", std::move(references)}});
   }
-  return {{"plugins", std::move(plugins)}, {"schedulingProfiles", std::move(profiles)}};
+  Json document = {{"plugins", std::move(plugins)}, {"schedulingProfiles", std::move(profiles)}};
+  if (!config.flow) return document;
+  const EppFlowControl& flow = *config.flow;
+  Json bands = Json::array();
+  for (const EppBand& band : flow.bands) {
+    bands.push_back({{"priority", band.priority},
+                     {"orderingPolicyRef", band.ordering},
+                     {"fairnessPolicyRef", band.fairness},
+                     {"maxRequests", band.max_requests},
+                     {"maxBytes", band.max_bytes}});
+  }
+  document["featureGates"] = {"flowControl"};
+  document["saturationDetector"] = {{"pluginRef", flow.detector}};
+  document["flowControl"] = {{"defaultRequestTTL", NumberText(Seconds(flow.ttl_ns)) + "s"},
+                             {"maxRequests", flow.max_requests},
+                             {"maxBytes", flow.max_bytes},
+                             {"priorityBands", std::move(bands)},
+                             {"usageLimitPolicyPluginRef", flow.limits}};
+  return document;
 }
 
 std::string NotModelled(const EppConfig& config) { return epp::NotModelled(config); }
@@ -235,9 +368,8 @@ void ReadEpp(EppSpec& spec, Issues& issues) {
   if (spec.profile != kOwnEppProfile) return;
   EppReading reading = ReadEppConfig(LooseJson(spec.config));
   for (const std::string& reason : reading.wrong) issues.push_back({kPath, ShownText(reason, 300)});
-  for (const std::string& member : reading.left_out) {
-    issues.push_back({kPath, Format("{} is not modelled; allowed plugins and schedulingProfiles",
-                                    ShownText(member))});
+  for (const EppReading::LeftOut& each : reading.left_out) {
+    issues.push_back({kPath, Format("{} {}: leave it out", ShownText(each.member), each.why)});
   }
   if (!reading.wrong.empty()) return;
   const std::string reason = epp::NotModelled(reading.config);

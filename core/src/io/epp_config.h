@@ -14,12 +14,15 @@ namespace servecast {
 
 struct EppReading {
   EppConfig config;
-  std::vector<std::string> wrong;     // "where: reason": the picker would not start with it
-  std::vector<std::string> left_out;  // members that say what no scenario has
+  struct LeftOut {
+    std::string member, why;  // why: "is not modelled"
+  };
+  std::vector<std::string> wrong;  // "where: reason": the picker would not start with it
+  std::vector<LeftOut> left_out;   // members that say what no scenario has, or do nothing
 };
 EppReading ReadEppConfig(const nlohmann::json& document);
 
-// The members plugins and schedulingProfiles of the document that says the same.
+// The document that says the same, but for its apiVersion and kind.
 nlohmann::json WriteEppConfig(const EppConfig& config);
 
 // Why no scenario can have that router; "": it can. Requires: it was read without anything wrong.

@@ -168,6 +168,8 @@ constexpr FeatureRow kRows[] = {
      "from 1 up", "of a model without experts"},
     {kNoPrefixCache, 0, [](S s) { return !s.engine.enable_prefix_caching; },
      "/engine/enable_prefix_caching", "true", "without enable_prefix_caching"},
+    {kFlowControl, 0, [](S s) { return s.cluster.ControlsFlow(); }, "/cluster/router/profile",
+     "one without flow control", "with flow control"},
 };
 
 constexpr FeaturePair kPairs[] = {
@@ -215,6 +217,7 @@ constexpr FeaturePair kPairs[] = {
     {kQueueCaps, kRollingUpdate, "whom one turns away a router would send to another"},
     {kQueueCaps, kScaling, "whom one turns away a router would send to another"},
     {kQueueCaps, kFailures, "whom one turns away a router would send to another"},
+    {kQueueCaps, kFlowControl, "whom one turns away a router would send to another"},
     {kQueueCaps, kReplicas, "whom one turns away a router would send to another"},
     {kTiers, kNoPrefixCache, "they keep what the prefix cache overwrites"},
     {kHostOverlap, kSync,

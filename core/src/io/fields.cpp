@@ -78,18 +78,20 @@ void Describe(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
 // Of the router "epp".
 void Describe(FieldVisitor& v, EppSpec& s, const EppSpec& base, bool active) {
   FieldsWhen<EppSpec>(v, "policy", {"epp"}, active, s, base, [](Fields<EppSpec>& of) {
-    of.Policy({.name = "profile",
-               .help = "configuration that llm-d ships, or own; docs/model.md has their sources"},
-              &EppSpec::profile,
-              {"default", "optimized-baseline", "optimized-baseline-2026-05", "estimate-load-aware",
-               "prefix-only", "no-hit-lru", "load-only", "random", kOwnEppProfile});
+    of.Policy(
+        {.name = "profile",
+         .help = "configuration that llm-d ships, or own; docs/model.md has their sources"},
+        &EppSpec::profile,
+        {"default", "optimized-baseline", "optimized-baseline-2026-05", "estimate-load-aware",
+         "prefix-only", "no-hit-lru", "load-only", kFlowControlProfile, "random", kOwnEppProfile});
   });
-  v.When(
-      "profile", {kOwnEppProfile}, active && s.profile == kOwnEppProfile, [&](FieldVisitor& inner) {
-        inner.Foreign(
-            {.name = "config", .help = "EndpointPickerConfig as JSON: plugins, schedulingProfiles"},
-            s.config, base.config);
-      });
+  v.When("profile", {kOwnEppProfile}, active && s.profile == kOwnEppProfile,
+         [&](FieldVisitor& inner) {
+           inner.Foreign(
+               {.name = "config",
+                .help = "EndpointPickerConfig as JSON: plugins, schedulingProfiles, flowControl"},
+               s.config, base.config);
+         });
 }
 
 // A section of a pool's own, where it is other than the scenario's. Read, null takes away what has

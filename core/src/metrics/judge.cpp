@@ -224,7 +224,7 @@ bool PrioritiesAreIdle(const Scenario& s) {
   });
   const bool asked = s.scheduler.order == "priority_fcfs" ||
                      s.scheduler.order == "reverse_priority" ||
-                     s.scheduler.preemption == "priority";
+                     s.scheduler.preemption == "priority" || s.cluster.ControlsFlow();
   return (stated || s.scheduler.priority != "class") && s.scheduler.IsVllm() && !asked;
 }
 
@@ -245,11 +245,11 @@ std::string Notes(const Scenario& scenario, const Report& r) {
                Count(r.arrived, "request")));
   }
   if (r.rejected > 0) {
-    add(
-        Format("{} of {} {} rejected, as the queue was full (max_num_queued_reqs, "
-               "max_num_queued_tokens).",
-               ShortNumber(static_cast<double>(r.rejected)), Count(r.arrived, "request"),
-               r.rejected == 1 ? "was" : "were"));
+    add(Format("{} of {} {} rejected{}.", ShortNumber(static_cast<double>(r.rejected)),
+               Count(r.arrived, "request"), r.rejected == 1 ? "was" : "were",
+               scenario.cluster.ControlsFlow()
+                   ? " by flow control"
+                   : ", as the queue was full (max_num_queued_reqs, max_num_queued_tokens)"));
   }
   if (const std::int64_t lost = r.scaling.failures.lost; lost > 0) {
     add(Format("{} of {} lost with a replica.", ShortNumber(static_cast<double>(lost)),

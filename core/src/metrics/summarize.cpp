@@ -500,17 +500,20 @@ class Summary {
     const TimeNs half = static_cast<TimeNs>(history.first_bin) * bin_width_;
     for (std::size_t i = 0; i < Size(); ++i) {
       const RequestState state = run_.results.state[i];
-      if (state == RequestState::kDropped || state == RequestState::kRejected) continue;
+      const bool expired = state == RequestState::kRejected && run_.results.WaitedInVain(i);
+      if (state == RequestState::kDropped || (state == RequestState::kRejected && !expired)) {
+        continue;
+      }
       const TimeNs arrival = run_.requests.arrival[i];
       const bool apart = run_.results.HandedOver(i);  // with a queue for each side
       const TimeNs start =
           apart ? run_.results.hand_overs[i].resumed : run_.results.first_scheduled[i];
       history.arrived += arrival > half && arrival <= last_arrival ? 1 : 0;
       history.started += start > half && start <= last_arrival ? 1 : 0;
-      history.gave_up +=
-          arrival > half && arrival <= last_arrival && start < 0 && state == RequestState::kTimedOut
-              ? 1
-              : 0;
+      history.gave_up += arrival > half && arrival <= last_arrival && start < 0 &&
+                                 (state == RequestState::kTimedOut || expired)
+                             ? 1
+                             : 0;
       const TimeNs completion = run_.results.completion[i];
       history.completed += completion > half && completion <= last_arrival ? 1 : 0;
     }

@@ -34,6 +34,7 @@ enum class Feature : std::uint8_t {
   kKvGroups,  // layers that keep KV in several groups: of schedulers and compat modes
   // Every entry has them; only pairs of features ask.
   kAsync, kSync, kCapturedGraphs, kNgram, kRetriedCaps, kExperts, kDense, kNoPrefixCache,
+  kFlowControl,
 };
 // clang-format on
 

@@ -17,7 +17,8 @@ enum class RequestState : std::uint8_t {
   kCompleted,
   kDropped,   // can never be served: prompt beyond what the engine takes
   kTimedOut,  // its client gave up
-  kRejected,  // turned away as it came to the queue, which was full
+  kRejected,  // turned away as it came to the queue, which was full, or when it had waited there
+              // for too long
   kLost,      // its replica failed, or was down when the request was sent to it
 };
 
@@ -196,8 +197,12 @@ struct RequestResults {
   std::vector<TimeNs> late;          // optional: by how much its client sees its tokens later
   std::vector<TimeNs> encode;        // optional: by which images, its own or others', made the
                                      // steps of its prompt longer
-  std::vector<TimeNs> lost_at;       // where replicas may fail, of those in kLost; else -1
+  // Where replicas may fail, of those in kLost; where a gateway turns requests away, of those in
+  // kRejected that had waited there; else -1.
+  std::vector<TimeNs> lost_at;
 
+  // Of a request in kRejected: it had waited before.
+  bool WaitedInVain(std::size_t request) const { return !lost_at.empty() && lost_at[request] >= 0; }
   bool HandedOver(std::size_t request) const {
     return !hand_overs.empty() && hand_overs[request].prefilled >= 0;
   }

@@ -48,8 +48,9 @@ Cluster::Cluster(const Input& input)
     failures_.emplace(*input.failures, input.seed, replicas, horizon_);
     for (std::int32_t i = 0; i < replicas; ++i) Replace(i, failures_->DiesAt(i), 0, 0);
   }
-  if (failures_ || grace_ < kNever) {
-    placed_.resize(nodes_.size());
+  if (failures_ || grace_ < kNever) placed_.resize(nodes_.size());
+  const bool turns_away = epp_ != nullptr && epp_->ControlsFlow();
+  if (!placed_.empty() || turns_away) {
     any().results.lost_at.assign(any().requests.arrival.size(), -1);
   }
   if (!AllStay(input)) {
@@ -165,6 +166,11 @@ bool Cluster::ProcessAt(Gateway& gateway, TimeNs time) {
     if (any().results.HandedOver(static_cast<std::size_t>(request))) Free(request, time);
     return true;
   }
+  if (gateway.queues()) {
+    if (!gateway.SweepsAt(time)) Cycle(gateway, time);
+    for (const RequestId request : gateway.Sweep(time)) clients_.TurnedAway(request, time);
+    return true;
+  }
   for (auto next = gateway.ChooseForHeld(time); next.place != Router::kHold;
        next = gateway.ChooseForHeld(time)) {
     Place(gateway, next.request, next.place, time);
@@ -172,7 +178,17 @@ bool Cluster::ProcessAt(Gateway& gateway, TimeNs time) {
   return true;
 }
 
+// Of a queue of the router's own.
+void Cluster::Cycle(Gateway& gateway, TimeNs time) {
+  const Gateway::Placement next = gateway.Cycle(time);
+  if (next.place != Router::kHold) Place(gateway, next.request, next.place, time);
+}
+
 void Cluster::Route(Gateway& gateway, RequestId request, TimeNs time) {
+  if (gateway.queues()) {
+    if (!gateway.Queue(request, time)) clients_.TurnedAway(request, time);
+    return Cycle(gateway, time);
+  }
   const std::int32_t place = by_vidur_ ? LeastWaiting() : gateway.Choose(request, time);
   if (place != Router::kHold) Place(gateway, request, place, time);
 }
@@ -461,6 +477,12 @@ std::int64_t Cluster::queued() const {
 std::int64_t Cluster::timed_out() const {
   std::int64_t sum = Fleet::timed_out();
   for (const Gateway& gateway : gateways_) sum += gateway.timed_out();
+  return sum;
+}
+
+std::int64_t Cluster::rejected() const {
+  std::int64_t sum = 0;
+  for (const Gateway& gateway : gateways_) sum += gateway.rejected();
   return sum;
 }
 

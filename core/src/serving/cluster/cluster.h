@@ -10,8 +10,8 @@
 // at once, because answers bring requests (sessions, closed loops) or a request needs several of
 // them: then none runs beyond the others' clocks either. At one moment transfers end first, then
 // replicas fail or come back, by number, then they come and go, then gateways look at engines,
-// clients give up there, and held requests find room (for decoding before others), then requests
-// arrive, then they are handed over, by id, then steps are formed, by replica.
+// clients give up there, and held requests find room (for decoding before others) or are turned
+// away, then requests arrive, then they are handed over, by id, then steps are formed, by replica.
 #pragma once
 
 #include <cstdint>
@@ -60,6 +60,7 @@ class Cluster final : public Fleet {
 
   std::int64_t queued() const override;
   std::int64_t timed_out() const override;
+  std::int64_t rejected() const override;
   std::int64_t lost() const override { return Fleet::lost() + refused_; }
   // Of all replicas and of the gateways, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
@@ -82,6 +83,7 @@ class Cluster final : public Fleet {
   bool ProcessAt(Gateway& gateway, TimeNs time);
   std::int32_t LeastWaiting() const;
   void Route(Gateway& gateway, RequestId request, TimeNs time);
+  void Cycle(Gateway& gateway, TimeNs time);
   void Place(const Gateway& gateway, RequestId request, std::int32_t place, TimeNs time);
   std::int64_t Run(std::int32_t index, TimeNs until, std::int64_t max_steps);
   void PassDepartures(Node& node);

@@ -78,6 +78,7 @@ Gateway::Gateway(Input input)
       looks_(look_period_ > 0 && in_.router.reads_engines),
       waiting_(0) {
   router_ = MakeRouter(in_, block_size_);
+  flow_ = router_->flow_queue();
 }
 
 // What ended, as far as the router knows at `time`.
@@ -93,6 +94,7 @@ void Gateway::CountDepartures(TimeNs time) {
     std::pop_heap(departures_.begin(), departures_.end(), LeavesLater);
     departures_.pop_back();
     loads_.Change(departure.place, -1);
+    first_left_ = std::min(first_left_, departure.time);
     if (departure.own) router_->Left(departure.request, departure.place);
   }
 }
@@ -101,6 +103,7 @@ void Gateway::Look(TimeNs time) {
   CountDepartures(time);
   ReadEngines(time);
   looked_at_ = time;
+  first_look_ = std::min(first_look_, time);
 }
 
 void Gateway::ReadEngines(TimeNs time) {
@@ -133,9 +136,52 @@ Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
   const std::int32_t place = router_->Choose(Describe(request, time), loads_);
   if (place == Router::kHold) return {};
   queue_.pop_front();
+  Leaves(time);
+  return {request, place};
+}
+
+bool Gateway::Queue(RequestId request, TimeNs time) {
+  CountDepartures(time);
+  const auto r = static_cast<std::size_t>(request);
+  RoutedRequest routed = Describe(request, time);
+  if (!in_.requests.priority.empty()) routed.priority = -in_.requests.priority[r];
+  if (!in_.requests.of_class.empty()) routed.of_class = in_.requests.of_class[r];
+  const std::vector<TimeNs>& deadline = in_.requests.ttft_deadline;
+  if (!deadline.empty() && deadline[r] != kNever) routed.ttft_deadline = deadline[r];
+  if (flow_->Comes(routed)) {
+    Hold(request, time);
+    return true;
+  }
+  in_.results.state[r] = RequestState::kRejected;
+  ++rejected_;
+  return false;
+}
+
+Gateway::Placement Gateway::Cycle(TimeNs time) {
+  CountDepartures(time);
+  if (in_.router.reads_engines && look_period_ == 0) Look(time);
+  const RequestId request = flow_->Cycle(time, looked_at_, loads_);
+  first_look_ = first_left_ = kNever;
+  if (request == kNoRequest) return {};
+  Leaves(time);
+  return {request, router_->Choose(Describe(request, time), loads_)};
+}
+
+std::vector<RequestId> Gateway::Sweep(TimeNs time) {
+  std::vector<RequestId> expired;
+  if (SweepsAt(time)) flow_->Sweep(time, expired);
+  for (const RequestId request : expired) {
+    in_.results.state[static_cast<std::size_t>(request)] = RequestState::kRejected;
+    in_.results.lost_at[static_cast<std::size_t>(request)] = time;
+    ++rejected_;
+    Leaves(time);
+  }
+  return expired;
+}
+
+void Gateway::Leaves(TimeNs time) {
   waiting_.Waiting(time, --held_);
   waiting_.Left(time);
-  return {request, place};
 }
 
 std::int32_t Gateway::Choose(RequestId request, TimeNs time) {
@@ -151,7 +197,7 @@ std::int32_t Gateway::Choose(RequestId request, TimeNs time) {
 void Gateway::Hold(RequestId request, TimeNs time) {
   const auto r = static_cast<std::size_t>(request);
   const Held held{request, in_.results.replica[r]};
-  queue_.push_back(held);
+  if (flow_ == nullptr) queue_.push_back(held);
   waiting_.Waiting(time, ++held_);
   waiting_.Came(time);
   if (in_.requests.timeout.empty() || in_.requests.timeout[r] == kNever) return;
@@ -173,8 +219,8 @@ RequestId Gateway::GiveUp() {
   const Timed next = timeouts_.front();
   in_.results.state[static_cast<std::size_t>(next.held.request)] = RequestState::kTimedOut;
   ++timed_out_;
-  waiting_.Waiting(next.time, --held_);
-  waiting_.Left(next.time);
+  Leaves(next.time);
+  if (flow_ != nullptr) flow_->GaveUp(next.held.request);
   return next.held.request;
 }
 

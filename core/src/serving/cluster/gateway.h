@@ -1,6 +1,7 @@
 // Where requests are placed: a router, what it knows of its replicas, and the requests that it
-// holds, first come, first served; their clients may give up here. It knows at once what it and
-// other gateways placed; from replicas it hears at the period of its signals.
+// holds, first come, first served, or by the router's own queue; their clients may give up here. It
+// knows at once what it and other gateways placed; from replicas it hears at the period of its
+// signals.
 #pragma once
 
 #include <algorithm>
@@ -51,10 +52,12 @@ class Gateway {
   }
   std::int64_t held() const { return held_; }
   std::int64_t timed_out() const { return timed_out_; }
+  std::int64_t rejected() const { return rejected_; }
   const Recorder& recorder() const { return waiting_; }  // of the queue's length only
 
   // When it must look at the engines before a request comes that may come from `by` on; kNever.
   TimeNs NextLook(TimeNs by) const {
+    if (flow_ != nullptr) by = std::min(by, NextOfQueue());
     if (!looks_ || by == kNever) return kNever;
     return std::max(by, looked_at_ + look_period_) / look_period_ * look_period_;
   }
@@ -66,6 +69,7 @@ class Gateway {
 
   // When a held request may go on, or its client gives up; kNever.
   TimeNs NextOfHeld() {
+    if (flow_ != nullptr) return std::min(NextOfQueue(), NextTimeout());
     if (held_ == 0) return kNever;
     const TimeNs left = departures_.empty() ? kNever : departures_.front().time;
     return std::min(left, NextTimeout());
@@ -83,6 +87,16 @@ class Gateway {
   Placement ChooseForHeld(TimeNs time);
   // The place of a request that comes; kHold: it is held, behind those that are.
   std::int32_t Choose(RequestId request, TimeNs time);
+
+  // Where the router has a queue of its own, instead of Choose and ChooseForHeld: a request comes.
+  // False: it is turned away. Cycle() follows, at the same time.
+  bool queues() const { return flow_ != nullptr; }
+  bool Queue(RequestId request, TimeNs time);
+  // One cycle of that queue: the request that goes, or none.
+  Placement Cycle(TimeNs time);
+  bool SweepsAt(TimeNs time) const { return flow_->SweepsAt(time); }
+  // Those that have waited too long are turned away; only where it sweeps at that time.
+  std::vector<RequestId> Sweep(TimeNs time);
 
   // A member more, which takes no requests until it is available. Only with routers that do not
   // look at members one by one.
@@ -140,17 +154,24 @@ class Gateway {
   }
   bool IsHeld(const Held& held) const {
     const auto r = static_cast<std::size_t>(held.request);
-    return in_.results.replica[r] == held.replica &&
-           in_.results.state[r] != RequestState::kTimedOut;
+    return in_.results.replica[r] == held.replica && !IsLost(in_.results.state[r]);
+  }
+  TimeNs NextOfQueue() const {
+    const TimeNs look = looks_ ? (looked_at_ + look_period_) / look_period_ * look_period_ : 0;
+    const TimeNs departure = departures_.empty() ? kNever : departures_.front().time;
+    return flow_->Next(std::min(first_look_, look), std::min(first_left_, departure));
   }
 
   void CountDepartures(TimeNs time);
   void ReadEngines(TimeNs time);
   RoutedRequest Describe(RequestId request, TimeNs time);
   void Hold(RequestId request, TimeNs time);
+  void Leaves(TimeNs time);
 
   Input in_;
   std::unique_ptr<Router> router_;
+  FlowQueue* flow_ = nullptr;                         // the router's; null: none
+  TimeNs first_look_ = kNever, first_left_ = kNever;  // since its last cycle
   std::int64_t block_size_;  // of the index of prompts: the least of any member
   ReplicaLoads loads_;
   TimeNs period_;       // of departures; 0: live
@@ -162,9 +183,9 @@ class Gateway {
   std::vector<ContentRange> content_;    // of the request that is routed
 
   Recorder waiting_;
-  std::deque<Held> queue_;       // also some whose clients have given up
+  std::deque<Held> queue_;  // also some whose clients have given up; not of a queue of the router's
   std::vector<Timed> timeouts_;  // heap; also those, and some that have been placed
-  std::int64_t held_ = 0, timed_out_ = 0;
+  std::int64_t held_ = 0, timed_out_ = 0, rejected_ = 0;
 };
 
 }  // namespace servecast

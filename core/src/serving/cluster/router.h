@@ -34,6 +34,10 @@ struct RoutedRequest {
   std::span<const ContentRange> content;
   TimeNs time = 0;     // when it is placed
   TimeNs signals = 0;  // when engines were looked at; only for routers that read them
+  // Only for a FlowQueue.
+  std::int64_t priority = 0;  // higher is more urgent
+  std::int64_t of_class = 0;  // by number
+  TimeNs ttft_deadline = 0;   // after its arrival; 0: none
 };
 
 // What an engine reports; with a step under way, the state when that was formed.
@@ -90,6 +94,25 @@ class ReplicaLoads {
   std::vector<EngineSignals> engines_;
 };
 
+// A router's own queue, where every request waits until the router lets it go: at the moment at
+// which another one comes, or by itself. Times do not go back.
+class FlowQueue {
+ public:
+  virtual ~FlowQueue() = default;
+  // False: the request is turned away. Cycle() follows, at the same time.
+  virtual bool Comes(const RoutedRequest& request) = 0;
+  // The request that goes now, one at most; kNoRequest.
+  virtual RequestId Cycle(TimeNs time, TimeNs signals, const ReplicaLoads& loads) = 0;
+  // When Cycle() or Sweep() may change something, given when engines are looked at and when a
+  // request leaves first after the last cycle; kNever.
+  virtual TimeNs Next(TimeNs look, TimeNs departure) const = 0;
+  virtual bool SweepsAt(TimeNs time) const = 0;
+  // Appends the requests that have waited too long: they are turned away.
+  virtual void Sweep(TimeNs time, std::vector<RequestId>& expired) = 0;
+  // The client of a request that waits is gone.
+  virtual void GaveUp(RequestId request) = 0;
+};
+
 class Router {
  public:
   static constexpr std::int32_t kHold = -1;
@@ -104,6 +127,8 @@ class Router {
   // The first token of a request that was placed has come, likewise; delivered, so the request may
   // have ended already. Only told to routers that hear first tokens.
   virtual void FirstToken(RequestId) {}
+  // The router's own; null: requests wait only for Choose.
+  virtual FlowQueue* flow_queue() { return nullptr; }
 };
 
 // What a router is made for. Of each replica: seats (max_num_seqs), how many KV blocks of

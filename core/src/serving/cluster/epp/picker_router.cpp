@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "serving/cluster/epp/approximate_index.h"
+#include "serving/cluster/epp/flow_control.h"
 #include "serving/cluster/epp/producers.h"
 #include "serving/cluster/epp/profiles.h"
 #include "serving/cluster/epp/scheduler.h"
@@ -29,7 +30,10 @@ std::int32_t PickAt(const ProfileRun& run, double u) {
   return run.survivors[chosen];
 }
 
-class PickerRouter final : public Router {
+// Bytes of a request's body by tokens of its prompt: as English text has, about.
+constexpr std::int64_t kBytesPerToken = 4;
+
+class PickerRouter final : public Router, private FlowQueue {
  public:
   explicit PickerRouter(const RouterInput& input)
       : seed_(input.seed),
@@ -46,6 +50,9 @@ class PickerRouter final : public Router {
       endpoints_[i].id = static_cast<std::int32_t>(i);
       capacities_.push_back(prefix_.auto_tune ? input.replicas[i].kv_blocks : prefix_.lru_capacity);
     }
+    if (!spec_.ControlsFlow()) return;
+    detector_ = DetectorOf(ConfigOf(spec_));
+    control_.emplace(FlowSettingsOf(ConfigOf(spec_)), *detector_);
   }
 
   std::int32_t Choose(const RoutedRequest& routed, const ReplicaLoads& loads) override {
@@ -67,7 +74,33 @@ class PickerRouter final : public Router {
   }
   void Left(RequestId request, std::int32_t) override { inflight_.Ended(HoldingOf(request)); }
 
+  FlowQueue* flow_queue() override { return control_ ? this : nullptr; }
+
  private:
+  bool Comes(const RoutedRequest& routed) override {
+    return control_->Arrive({.number = routed.number,
+                             .flow = routed.of_class,
+                             .priority = routed.priority,
+                             .bytes = routed.prompt_tokens * kBytesPerToken,
+                             .arrival = routed.time,
+                             .slo_ttft = routed.ttft_deadline});
+  }
+  RequestId Cycle(TimeNs time, TimeNs signals, const ReplicaLoads& loads) override {
+    DescribeLoads(time - signals, loads);
+    const std::int64_t request = control_->Cycle(endpoints_, time);
+    return request < 0 ? kNoRequest : static_cast<RequestId>(request);
+  }
+  TimeNs Next(TimeNs look, TimeNs departure) const override {
+    return control_->Next(look, departure);
+  }
+  bool SweepsAt(TimeNs time) const override { return control_->NextSweep() == time; }
+  void Sweep(TimeNs time, std::vector<RequestId>& expired) override {
+    std::vector<std::int64_t> numbers;
+    control_->Sweep(time, numbers);
+    for (const std::int64_t number : numbers) expired.push_back(static_cast<RequestId>(number));
+  }
+  void GaveUp(RequestId request) override { control_->End(request); }
+
   Request Describe(const RoutedRequest& routed) {
     keys_.clear();
     pieces_.clear();
@@ -92,11 +125,7 @@ class PickerRouter final : public Router {
     return prefix_.most_blocks > 0 ? std::min(blocks, prefix_.most_blocks) : blocks;
   }
 
-  void DescribeEndpoints(const Request& request, const RoutedRequest& routed,
-                         const ReplicaLoads& loads) {
-    std::fill(matched_.begin(), matched_.end(), 0);
-    index_.Match(keys_, matched_);
-    const std::int64_t output = EstimatedOutput(load_, request.tokens, 0);
+  void DescribeLoads(TimeNs age, const ReplicaLoads& loads) {
     for (std::size_t i = 0; i < endpoints_.size(); ++i) {
       const auto id = static_cast<std::int32_t>(i);
       const EngineSignals& engine = loads.Engine(id);
@@ -104,9 +133,20 @@ class PickerRouter final : public Router {
       endpoint.waiting = engine.waiting;
       endpoint.running = engine.running;
       endpoint.kv = Real(engine.kv_blocks_used) / Real(engine.kv_blocks);
-      endpoint.age = routed.time - routed.signals;
+      endpoint.age = age;
       endpoint.inflight_requests = inflight_.requests(id);
       endpoint.inflight_tokens = inflight_.tokens(id);
+    }
+  }
+
+  void DescribeEndpoints(const Request& request, const RoutedRequest& routed,
+                         const ReplicaLoads& loads) {
+    DescribeLoads(routed.time - routed.signals, loads);
+    std::fill(matched_.begin(), matched_.end(), 0);
+    index_.Match(keys_, matched_);
+    const std::int64_t output = EstimatedOutput(load_, request.tokens, 0);
+    for (std::size_t i = 0; i < endpoints_.size(); ++i) {
+      Endpoint& endpoint = endpoints_[i];
       endpoint.matched_blocks = matched_[i];
       endpoint.uncached_tokens = UncachedTokens(request, matched_[i]) + output;
     }
@@ -144,6 +184,8 @@ class PickerRouter final : public Router {
   std::vector<std::int64_t> capacities_;         // of the index, by endpoint
   std::vector<InflightLoad::Holding> holdings_;  // by request
   std::vector<std::int32_t> sessions_;           // where their last requests went, or kNone
+  std::unique_ptr<Plugin> detector_;
+  std::optional<FlowControl> control_;  // none: it is off
 
   // Of the request that is placed.
   std::vector<TextPiece> pieces_;
@@ -151,12 +193,6 @@ class PickerRouter final : public Router {
   std::vector<std::int64_t> matched_;
   std::vector<Endpoint> endpoints_;
 };
-
-const EppPlugin* NamedPlugin(const EppConfig& config, std::string_view name) {
-  const auto found = std::find_if(config.plugins.begin(), config.plugins.end(),
-                                  [&](const EppPlugin& plugin) { return plugin.name == name; });
-  return found == config.plugins.end() ? nullptr : &*found;
-}
 
 // Why not of a plugin that the profile refers to; `parameters` null: its defaults.
 std::string WhyNot(std::string_view type, const EppParameters* parameters) {
@@ -186,15 +222,33 @@ std::string WhyNot(std::string_view type, const EppParameters* parameters) {
   return "";
 }
 
+// What would keep flow control from ending, or would count what no run does.
+std::string NotModelled(const EppFlowControl& flow, const EppConfig& config) {
+  if (FlowSettingsOf(config).ceilings == FlowSettings::Ceilings::kSoftReflective) {
+    return flow.limits + " counts cycles of an idle picker, which are not modelled";
+  }
+  const PluginEntry& type = *TypeOf(config, flow.detector);
+  const EppPlugin* plugin = PluginOf(config, flow.detector);
+  if (plugin == nullptr || !plugin->parameters.contains("metricsStalenessThreshold")) return "";
+  const Settings settings(type.settings, plugin->parameters);
+  if (settings.Duration("metricsStalenessThreshold") >= FlowControl::kTick) return "";
+  return flow.detector + " needs metricsStalenessThreshold of 1ms at least: shorter, a pool may " +
+         "look saturated for ever";
+}
+
 }  // namespace
 
 std::string NotModelled(const EppConfig& config) {
   if (config.profiles.size() > 1) {
     return "prefill and decode profiles are not modelled: this router serves requests whole";
   }
+  if (config.flow) {
+    const std::string reason = NotModelled(*config.flow, config);
+    if (!reason.empty()) return reason;
+  }
   if (config.profiles.empty()) return "";
   for (const EppReference& reference : config.profiles.front().plugins) {
-    const EppPlugin* plugin = NamedPlugin(config, reference.plugin);
+    const EppPlugin* plugin = PluginOf(config, reference.plugin);
     const std::string reason = WhyNot(plugin == nullptr ? reference.plugin : plugin->type,
                                       plugin == nullptr ? nullptr : &plugin->parameters);
     if (!reason.empty()) return reference.plugin + " " + reason;

@@ -17,6 +17,22 @@ EppPlugin With(const char* type, EppParameters parameters) {
   return {type, type, std::move(parameters)};
 }
 
+// Its concurrency detector, limits and bands before the built-in profile.
+EppConfig FlowControlGuide() {
+  constexpr const char* kDetector = "concurrency-detector";
+  constexpr std::int64_t kGib = 1 << 30;
+  const auto band = [](std::int64_t priority, std::int64_t requests) {
+    return EppBand{
+        .priority = priority, .fairness = "round-robin-fairness-policy", .max_requests = requests};
+  };
+  return {{With(kDetector, {{"maxConcurrency", 132.0}})},
+          {DefaultProfile()},
+          EppFlowControl{.detector = kDetector,
+                         .bands = {band(100, 500), band(0, 200), band(-10, 50)},
+                         .max_requests = 1000,
+                         .max_bytes = 10 * kGib}};
+}
+
 }  // namespace
 
 std::span<const ShippedProfile> ShippedProfiles() {
@@ -48,6 +64,7 @@ std::span<const ShippedProfile> ShippedProfiles() {
            {With("no-hit-lru-scorer", {{"lruSize", 2048.0}})})},
       {"load-only", "the queue and KV scorers of the built-in profile, without prefixes",
        One({{"queue-scorer", 2}, {"kv-cache-utilization-scorer", 2}})},
+      {kFlowControlProfile, "the flow control guide; read 27 November 2026", FlowControlGuide()},
       {"random", "random-picker alone", One({{"random-picker"}})}};
   return kProfiles;
 }
