@@ -83,6 +83,7 @@ const std::multimap<Feature, Overrides>& Asking() {
       {kExperts, {kExpertModel}},
       {kDense, {"model.preset=llama-3.1-8b"}},
       {kNoPrefixCache, {"engine.enable_prefix_caching=false"}},
+      {kFlowControl, {"cluster.router.policy=epp", "cluster.router.profile=flow-control"}},
   };
   return kAsking;
 }
