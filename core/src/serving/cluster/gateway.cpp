@@ -106,6 +106,11 @@ void Gateway::Look(TimeNs time) {
   first_look_ = std::min(first_look_, time);
 }
 
+void Gateway::LookAsRequestsCome(TimeNs time) {
+  CountDepartures(time);
+  if (in_.router.reads_engines && look_period_ == 0) Look(time);
+}
+
 void Gateway::ReadEngines(TimeNs time) {
   for (std::size_t i = 0; i < in_.members.size(); ++i) {
     const auto place = static_cast<std::int32_t>(i);
@@ -158,8 +163,7 @@ bool Gateway::Queue(RequestId request, TimeNs time) {
 }
 
 Gateway::Placement Gateway::Cycle(TimeNs time) {
-  CountDepartures(time);
-  if (in_.router.reads_engines && look_period_ == 0) Look(time);
+  LookAsRequestsCome(time);
   const RequestId request = flow_->Cycle(time, looked_at_, loads_);
   first_look_ = first_left_ = kNever;
   if (request == kNoRequest) return {};
@@ -185,8 +189,7 @@ void Gateway::Leaves(TimeNs time) {
 }
 
 std::int32_t Gateway::Choose(RequestId request, TimeNs time) {
-  CountDepartures(time);
-  if (in_.router.reads_engines && look_period_ == 0) Look(time);
+  LookAsRequestsCome(time);
   const bool waits = held_ > 0 || loads_.available() == 0;
   const std::int32_t place =
       waits ? Router::kHold : router_->Choose(Describe(request, time), loads_);

@@ -163,6 +163,8 @@ class Gateway {
   }
 
   void CountDepartures(TimeNs time);
+  // Where no period is set, engines are looked at for each request.
+  void LookAsRequestsCome(TimeNs time);
   void ReadEngines(TimeNs time);
   RoutedRequest Describe(RequestId request, TimeNs time);
   void Hold(RequestId request, TimeNs time);
