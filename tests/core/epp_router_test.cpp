@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/import_texts.h"
+#include "experiment/limits.h"
 #include "servecast/export.h"
 
 namespace servecast::testing {
@@ -26,6 +27,19 @@ std::string OwnPlugins(const std::string& plugins, const std::string& references
 std::string OnlyIssue(const std::string& document) {
   const Issues issues = IssuesOf(document);
   return issues.size() == 1 ? issues[0].path + ": " + issues[0].message : Listed(issues);
+}
+
+// Another router would hold nobody back, so it says nothing of this one.
+TEST(EppRouter, FlowControl_IsNotRelievedByARouterWithout) {
+  const auto reliefs = [](const char* profile) {
+    const Scenario s =
+        Parsed(Routed(R"({"policy": "epp", "profile": ")" + std::string(profile) + "\"}"));
+    const std::vector<Relaxed> all = RelaxedScenarios(s, Report());
+    return std::count_if(all.begin(), all.end(),
+                         [](const Relaxed& r) { return r.name == "router"; });
+  };
+  EXPECT_EQ(reliefs("default"), 1);
+  EXPECT_EQ(reliefs("flow-control"), 0);
 }
 
 TEST(EppRouter, ShippedProfiles_AreNamesThatRun) {

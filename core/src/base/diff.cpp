@@ -54,7 +54,7 @@ void AddSteps(const Lines& a, const Lines& b, std::vector<Step>& steps) {
 }
 
 // "12,3": from 1 on; of no lines the one before.
-std::string Range(std::size_t begin, std::size_t count) {
+std::string HunkRange(std::size_t begin, std::size_t count) {
   const std::size_t first = count == 0 ? begin : begin + 1;
   return count == 1 ? Format("{}", first) : Format("{},{}", first, count);
 }
@@ -97,8 +97,8 @@ std::string UnifiedDiff(std::string_view before, std::string_view after, std::st
       return static_cast<std::size_t>(
           std::count_if(from, until, [sign](const Step& s) { return s.sign != sign; }));
     };
-    out +=
-        Format("@@ -{} +{} @@\n", Range(of_a - lead, count('+')), Range(of_b - lead, count('-')));
+    out += Format("@@ -{} +{} @@\n", HunkRange(of_a - lead, count('+')),
+                  HunkRange(of_b - lead, count('-')));
     for (auto step = from; step != until; ++step) {
       out += Format("{}{}", std::string(1, step->sign), step->line);
       if (!step->line.ends_with('\n')) out += "\n\\ No newline at end of file\n";

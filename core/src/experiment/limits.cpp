@@ -148,7 +148,7 @@ std::vector<Relaxed> RelaxedScenarios(const Scenario& scenario, const Report& re
     resource.change(all.back().scenario, kRelief, report);
   }
   if (scenario.cluster.Replicas() > 1 && scenario.cluster.router != "least_outstanding" &&
-      scenario.cluster.router != "central_queue") {
+      scenario.cluster.router != "central_queue" && !scenario.cluster.ControlsFlow()) {
     all.push_back({"router", scenario});
     all.back().scenario.cluster.router = "least_outstanding";
     all.back().scenario.cluster.router_params.clear();
