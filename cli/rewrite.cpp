@@ -18,20 +18,23 @@ namespace {
 constexpr const char* kRewriteHelp =
     "servecast rewrite FILE|TEXT [--set path=value]... [--as FILE|PRESET]\n"
     "\n"
-    "Prints what to change in a text that import reads (a command, a manifest, a chart's values) "
-    "for\n"
-    "its servers to be as --set says, as a diff that patch takes: options are edited where they "
-    "stand,\n"
-    "or put behind others. Each edit is read again, and is made only if it changes nothing else. "
-    "What\n"
-    "the text cannot say goes to stderr, with why.\n"
+    "Prints a diff that gives the servers in a text that import reads (a command, a manifest, a\n"
+    "chart's values) the settings of --set: servecast rewrite launch.sh --set "
+    "engine.max_num_seqs=128\n"
+    "Options are edited where they stand, or added behind others; each edit is read again, and is "
+    "kept\n"
+    "only if it changes nothing else that import reads. Apply it with patch FILE; - reads stdin. "
+    "Workload\n"
+    "and targets are no settings of servers, and are not compared.\n"
     "\n"
     "  --as FILE|PRESET  the servers of this scenario, as plan or advise found it, --set on top\n"
     "  --whole           the whole text instead of a diff\n"
     "\n"
-    "Exit 0: done, also where nothing is to change. 2: bad input, or a text without a server. 3: "
-    "some\n"
-    "of it the text cannot say. 70: a bug of servecast.\n";
+    "Exit 0: done, also where nothing is to change. 2: bad input, a text without a server, or one "
+    "on\n"
+    "several nodes. 3: some settings could not be written; stderr says which, and why. 70: a bug "
+    "of\n"
+    "servecast.\n";
 
 // The scenario of --as, or else of the text, with what --set says.
 Result<std::string> DocumentOf(const Arguments& args, const std::string& text,

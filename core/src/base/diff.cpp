@@ -78,7 +78,9 @@ std::string UnifiedDiff(std::string_view before, std::string_view after, std::st
   AddSteps(middle(a), middle(b), steps);
   for (std::size_t i = a.size() - tail; i < a.size(); ++i) steps.push_back({' ', a[i]});
 
-  std::string out = Format("--- {}\n+++ {}\n", name, name);
+  // patch reads a name with a blank up to a tab.
+  const char* tab = name.find(' ') == std::string_view::npos ? "" : "\t";
+  std::string out = Format("--- {}{}\n+++ {}{}\n", name, tab, name, tab);
   std::size_t of_a = 0, of_b = 0;  // lines before steps[k]
   for (std::size_t k = 0; k < steps.size();) {
     if (steps[k].sign == ' ') {

@@ -59,10 +59,51 @@ bool IsInBrackets(std::string_view text, const OptionPlace& at) {
   return i > 0 && (text[i - 1] == '[' || text[i - 1] == ',');
 }
 
-bool ContinuesBehind(std::string_view text, const Line& line) {
+// What a shell's line goes on with: \, ^ of cmd, ` of PowerShell; 0: it ends.
+char Continuation(std::string_view text, const Line& line) {
   std::size_t end = line.end;
   while (end > line.begin && IsBlank(text[end - 1])) --end;
-  return end > line.begin && text[end - 1] == '\\';
+  const char last = end > line.begin ? text[end - 1] : '\0';
+  return last == '\\' || last == '^' || last == '`' ? last : '\0';
+}
+
+bool ContinuesBehind(std::string_view text, const Line& line) {
+  return Continuation(text, line) != '\0';
+}
+
+// "# ...", of a line or behind a blank.
+bool IsInComment(std::string_view text, std::size_t at) {
+  const Line line = LineAt(text, at);
+  char quote = '\0';
+  for (std::size_t i = line.begin; i < at; ++i) {
+    if (quote != '\0') {
+      if (text[i] == quote) quote = '\0';
+    } else if (IsQuote(text[i])) {
+      quote = text[i];
+    } else if (text[i] == '#' && (i == line.begin || IsBlank(text[i - 1]))) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Behind a value in braces or brackets that begins there.
+std::size_t EndOfBraces(std::string_view text, std::size_t i) {
+  std::size_t open = 0;
+  char quote = '\0';
+  for (; i < text.size(); ++i) {
+    const char c = text[i];
+    if (quote != '\0') {
+      if (c == quote) quote = '\0';
+    } else if (IsQuote(c)) {
+      quote = c;
+    } else if (c == '{' || c == '[') {
+      ++open;
+    } else if ((c == '}' || c == ']') && --open == 0) {
+      return i + 1;
+    }
+  }
+  return i;
 }
 
 // What is between an option and its value: blanks, quotes, commas, and ends of lines that go on.
@@ -71,7 +112,8 @@ std::size_t SkipToValue(std::string_view text, const OptionPlace& at) {
   std::size_t i = at.end;
   for (; i < text.size(); ++i) {
     if (IsBlank(text[i]) || IsQuote(text[i]) || text[i] == ',') continue;
-    if (text[i] == '\\' && (At(text, i + 1) == '\n' || text.substr(i + 1, 2) == "\r\n")) {
+    const bool breaks = text[i] == '\\' || text[i] == '^' || text[i] == '`';
+    if (breaks && (At(text, i + 1) == '\n' || text.substr(i + 1, 2) == "\r\n")) {
       i = text.find('\n', i);
       continue;
     }
@@ -113,7 +155,7 @@ void FindValueOfDashed(std::string_view text, OptionPlace& at) {
     at.value_end = std::min(text.find(before, i), text.size());
     return;
   }
-  constexpr std::string_view kEnds = " \t\r\n\"',]}\\;|&#)";
+  constexpr std::string_view kEnds = " \t\r\n\"',]}\\;|&#)^`";
   at.value_end = std::min(text.find_first_of(kEnds, i), text.size());
 }
 
@@ -131,6 +173,10 @@ bool FindValueOfMember(std::string_view text, OptionPlace& at) {
     return true;
   }
   at.value_begin = i;
+  if (At(text, i) == '{' || At(text, i) == '[') {
+    at.value_end = EndOfBraces(text, i);
+    return true;
+  }
   at.value_end = std::min(text.find_first_of("\n,}]#", i), text.size());
   while (at.value_end > i && IsBlank(text[at.value_end - 1])) --at.value_end;
   return true;
@@ -156,18 +202,33 @@ std::string ForShell(const std::string& value) {
   return NeedsQuotes(value) ? "'" + value + "'" : value;
 }
 
-// Takes whole lines out where nothing else is on them.
-std::string Removed(std::string_view text, const OptionPlace& at) {
+// Takes whole lines out where nothing else is on them, and of a list in one line an item with a
+// comma. nullopt: that would leave half of something.
+std::optional<std::string> Removed(std::string_view text, const OptionPlace& at) {
   const Line first = LineAt(text, at.begin), last = LineAt(text, at.Until() - 1);
   const auto only = [text](std::size_t begin, std::size_t end) {
-    return text.substr(begin, end - begin).find_first_not_of(" \t\r-\"'\\,") ==
+    return text.substr(begin, end - begin).find_first_not_of(" \t\r-\"'\\^`,") ==
            std::string_view::npos;
   };
   const bool whole = only(first.begin, at.begin) && only(at.Until(), last.end);
   if (!whole) {
-    std::size_t begin = at.begin;
+    std::size_t begin = at.begin, end = at.Until();
+    const bool opens = begin > 0 && IsQuote(text[begin - 1]);
+    const bool closes = IsQuote(At(text, end));
+    const bool of_value = at.HasValue() && IsQuote(text[at.value_begin - 1]);
+    if (closes != (opens || of_value)) return std::nullopt;
+    if (opens) --begin;
+    if (closes) ++end;
     while (begin > 0 && IsBlank(text[begin - 1])) --begin;
-    return Put(text, begin, at.Until(), "");
+    if (!IsInBrackets(text, at) && at.dashed) {
+      if (opens) return std::nullopt;  // a command in quotes
+      return Put(text, begin, end, "");
+    }
+    if (text[begin - 1] == ',') return Put(text, begin - 1, end, "");
+    if (At(text, end) != ',') return std::nullopt;
+    ++end;
+    while (IsBlank(At(text, end))) ++end;
+    return Put(text, begin, end, "");
   }
   const bool goes_on = ContinuesBehind(text, last);
   std::size_t begin = first.begin;
@@ -175,7 +236,7 @@ std::string Removed(std::string_view text, const OptionPlace& at) {
   if (!goes_on && at.dashed && begin > 0 && !IsItem(text, first)) {
     const Line before = LineAt(text, begin - 1);
     if (ContinuesBehind(text, before)) {
-      std::size_t end = text.rfind('\\', before.end);
+      std::size_t end = text.find_last_of("\\^`", before.end);
       while (end > before.begin && IsBlank(text[end - 1])) --end;
       return Put(text, end, last.end, "");
     }
@@ -256,7 +317,7 @@ std::vector<OptionPlace> OptionPlaces(std::string_view text) {
     place.begin = i;
     while (i < text.size() && IsOfName(text[i])) ++i;
     place.end = i;
-    if (before == '$' || before == '.') continue;
+    if (before == '$' || before == '.' || IsInComment(text, place.begin)) continue;
     std::string_view written = text.substr(place.begin, place.end - place.begin);
     const std::size_t dashes = std::min(written.find_first_not_of('-'), written.size());
     written.remove_prefix(dashes);
@@ -307,12 +368,13 @@ std::string InsertedBehind(std::string_view text, const OptionPlace& at,
   const Line last = LineAt(text, at.Until() - 1);
   const bool own_line = line.first == at.begin && line.begin == last.begin;
   const std::string indent(text.substr(line.begin, line.first - line.begin));
-  if (own_line && ContinuesBehind(text, last)) {
-    return Put(text, last.end, last.end, "\n" + indent + added + " \\");
+  if (const char mark = Continuation(text, last); own_line && mark != '\0') {
+    return Put(text, last.end, last.end, "\n" + indent + added + " " + mark);
   }
   if (own_line && at.Until() == last.end && line.begin > 0) {  // the last of a command's lines
-    const bool goes_on = ContinuesBehind(text, LineAt(text, line.begin - 1));
-    return Put(text, last.end, last.end, (goes_on ? " \\\n" : "\n") + indent + added);
+    const char mark = Continuation(text, LineAt(text, line.begin - 1));
+    const std::string before = mark == '\0' ? "\n" : std::string(" ") + mark + "\n";
+    return Put(text, last.end, last.end, before + indent + added);
   }
   return Put(text, at.Until(), at.Until(), " " + added);
 }

@@ -82,8 +82,15 @@ void AddWords(const FlagWords& words, Options& out) {
     const bool valued = i + 1 < words.size() && !words[i + 1].starts_with("--");
     const bool negated = !valued && name.starts_with("no-");
     if (negated) name.erase(0, 3);
-    WantedOption& option = out[name];
-    option = {name, valued ? words[++i] : negated ? "false" : "true", !valued};
+    const std::string value = valued ? words[++i] : negated ? "false" : "true";
+    if (name == "speculative-config") {
+      // The drafter's checkpoint is in the text alone, so its other members stay.
+      const Json drafts = LooseJson(value);
+      name = "num-speculative-tokens";
+      out[name] = {name, CompactJson(drafts.value("num_speculative_tokens", Json(0))), false};
+      continue;
+    }
+    out[name] = {name, value, !valued};
   }
 }
 
@@ -120,7 +127,7 @@ std::set<std::string> NamesOf(const std::string& name) {
       {"pipeline-parallel-size", "pp-size", "pp"},
       {"data-parallel-size", "dp-size", "dp"},
       {"moe-expert-parallel-size", "ep-size"},
-      {"replicas", "replica-count", "num-replicas", "min-replicas"},
+      {"replicas", "replica-count", "num-replicas"},
   };
   std::set<std::string> names = {name};
   for (const std::set<std::string>& same : kSame) {
@@ -138,7 +145,7 @@ std::set<std::string> NamesOf(const std::string& name) {
 bool IsServerOption(const OptionPlace& place) {
   const auto knows = [&place](std::span<const Option> table) {
     return std::any_of(table.begin(), table.end(), [&place](const Option& option) {
-      return option.why.empty() &&
+      return option.why.empty() && option.value != OptionValue::kWords &&
              (option.name == place.name ||
               (!option.alias.empty() && option.alias.substr(1) == place.name));
     });
@@ -177,32 +184,38 @@ std::vector<OptionPlace> Commands(std::string_view text) {
   return places;
 }
 
-// Texts that have the option as it is wanted, the likeliest first.
-std::vector<std::string> Edits(std::string_view text, const WantedOption& wanted) {
-  const std::vector<OptionPlace> places = OptionPlaces(text);
+// Where the option stands in the text.
+std::vector<OptionPlace> Found(std::string_view text, const WantedOption& wanted) {
   const std::set<std::string> names = NamesOf(wanted.name);
-  std::vector<std::string> edits;
   std::vector<OptionPlace> found;
-  for (const OptionPlace& place : places) {
+  for (OptionPlace& place : OptionPlaces(text)) {
     // Servers take the beginning of a name for it.
     const bool begins =
         place.dashed && place.name.size() > 5 && wanted.name.starts_with(place.name);
-    if (begins || names.contains(place.name)) found.push_back(place);
+    if (begins || names.contains(place.name)) found.push_back(std::move(place));
   }
   if (found.size() > kMostPlaces) found.resize(kMostPlaces);
-  for (const OptionPlace& place : found) {
-    if (auto edit = Replaced(text, place, wanted)) edits.push_back(std::move(*edit));
+  return found;
+}
+
+// The text with the option as it is wanted at these places, which are in order.
+std::string ReplacedAt(std::string_view text, const std::vector<OptionPlace>& places,
+                       const WantedOption& wanted) {
+  std::string all(text);
+  for (auto place = places.rbegin(); place != places.rend(); ++place) {  // so that places stay
+    if (auto edit = Replaced(all, *place, wanted)) all = std::move(*edit);
   }
-  if (found.size() > 1) {  // each of them: from the last, so that places stay
-    std::string all(text);
-    for (auto place = found.rbegin(); place != found.rend(); ++place) {
-      if (auto edit = Replaced(all, *place, wanted)) all = std::move(*edit);
-    }
-    edits.push_back(std::move(all));
+  return all;
+}
+
+// Texts that have the option behind others, the likeliest first.
+std::vector<std::string> Insertions(std::string_view text, const WantedOption& wanted) {
+  std::vector<std::string> edits;
+  if (!wanted.value || wanted.name == "replicas" || wanted.name == "num-speculative-tokens") {
+    return edits;
   }
-  if (!wanted.value || wanted.name == "replicas") return edits;
   std::vector<OptionPlace> anchors = Commands(text);
-  for (const OptionPlace& place : places) {
+  for (const OptionPlace& place : OptionPlaces(text)) {
     if (IsServerOption(place)) anchors.push_back(place);
   }
   const std::size_t least = anchors.size() - std::min(anchors.size(), kMostPlaces);
@@ -214,13 +227,19 @@ std::vector<std::string> Edits(std::string_view text, const WantedOption& wanted
 
 // Why a member is not in the text.
 std::string WhyNot(const std::string& path) {
-  if (path.starts_with("hardware.")) return "choose nodes with that GPU";
+  if (path.find("hardware.") != std::string::npos) return "choose nodes with that GPU";
   if (path.starts_with("model.preset")) return "put the model's name in the text";
-  if (path.starts_with("model."))
+  if (path.starts_with("model.")) {
     return "needs a checkpoint in that form: put its name in the text";
-  if (path.find(".preset") != std::string::npos) return "the version is that of the image";
-  if (path.ends_with(".replicas")) return "this text starts one: run it as often, behind a router";
+  }
+  if (path.find(".preset") != std::string::npos) return "the engine is that of the text's image";
+  if (path.ends_with(".replicas")) return "how many there are is no option of this text";
+  if (path.find("speculative") != std::string::npos) return "needs a drafter, which the text names";
   return "this text has no place for it that would be read as this alone";
+}
+
+bool Contains(std::string_view text, std::string_view part) {
+  return text.find(part) != std::string_view::npos;
 }
 
 class Rewriting {
@@ -234,20 +253,36 @@ class Rewriting {
   Issues Run(Rewritten& out) {
     const Imported imported = Imports(text_);
     std::optional<Scenario> read = Read(text_);
-    if (!read || imported.servers == 0) {
+    const bool logged = !imported.kinds.empty() && Contains(imported.kinds[0], "log");
+    if (!read || imported.servers == 0 || logged) {
       return {{"",
                "found no server that this text starts; next: servecast import says what is "
                "missing in it"}};
     }
+    for (const char* word :
+         {"node-rank", "nnodes", "headless", "leaderWorkerTemplate", "data-parallel-start-rank"}) {
+      if (!Contains(text_, word)) continue;
+      return {
+          {"", Format("found {}, of a server on several nodes, allowed one on one node: all its "
+                      "commands would have to change alike",
+                      word)}};
+    }
     left_ = Left(*read);
-    if (read->cluster.pools.size() == wanted_.cluster.pools.size()) Edit(*read);
+    const std::size_t starts = read->cluster.pools.size(), pools = wanted_.cluster.pools.size();
+    out.text = text_;
+    if (starts != pools) {
+      out.left_out.push_back(
+          {Format("{} pools", pools), Format("the text starts {}: add the others to it", starts)});
+      return {};
+    }
+    Edit(*read);
     out.text = text_;
     out.left_out = guesses_;
     for (const std::string& path : left_) {
       const auto value = target_.find(path);
       out.left_out.push_back(
           {value == target_.end() ? path + " as by default" : path + " = " + value->second,
-           WhyNot(path)});
+           is_spent_ ? "the text is too long to try more" : WhyNot(path)});
     }
     return {};
   }
@@ -268,63 +303,104 @@ class Rewriting {
     return Different(ServersOf(LooseJson(read.canonical_text)), target_);
   }
 
-  // Takes the first that brings the text nearer, and nothing else with it.
-  bool TakeNearer(const std::vector<std::string>& edits) {
-    for (const std::string& edit : edits) {
-      if (++readings_ > std::min(kMostReadings, kMostBytes / edit.size())) return false;
-      const std::optional<Scenario> read = Read(edit);
-      if (!read) continue;
-      std::set<std::string> left = Left(*read);
-      if (left.size() >= left_.size() ||
-          !std::includes(left_.begin(), left_.end(), left.begin(), left.end())) {
-        continue;
-      }
-      text_ = edit;
-      left_ = std::move(left);
-      return true;
+  // What is left of a text; nullopt: it is not read, or not nearer, or there is no time for it.
+  std::optional<std::set<std::string>> Nearer(const std::string& edit) {
+    if (edit == text_) return std::nullopt;
+    is_spent_ = is_spent_ || ++readings_ > std::min(kMostReadings, kMostBytes / edit.size());
+    const std::optional<Scenario> read = is_spent_ ? std::nullopt : Read(edit);
+    if (!read) return std::nullopt;
+    std::set<std::string> left = Left(*read);
+    const bool nearer = left.size() < left_.size() &&
+                        std::includes(left_.begin(), left_.end(), left.begin(), left.end());
+    return nearer ? std::optional(std::move(left)) : std::nullopt;
+  }
+
+  bool Take(const std::string& edit) {
+    std::optional<std::set<std::string>> left = Nearer(edit);
+    if (!left) return false;
+    text_ = edit;
+    left_ = std::move(*left);
+    return true;
+  }
+
+  // The option where it stands: at one place, or else at as few as all of them together need.
+  void Replace(const WantedOption& wanted) {
+    std::vector<OptionPlace> found = Found(text_, wanted);
+    for (const OptionPlace& place : found) {
+      if (left_.empty() || Take(ReplacedAt(text_, {place}, wanted))) return;
     }
-    return false;
+    const std::optional<std::set<std::string>> all = Nearer(ReplacedAt(text_, found, wanted));
+    if (!all) return;
+    for (std::size_t i = 0; i < found.size();) {
+      std::vector<OptionPlace> fewer = found;
+      fewer.erase(fewer.begin() + static_cast<std::ptrdiff_t>(i));
+      if (Nearer(ReplacedAt(text_, fewer, wanted)) == all) {
+        found = std::move(fewer);
+      } else {
+        ++i;
+      }
+    }
+    Take(ReplacedAt(text_, found, wanted));
   }
 
   void Edit(const Scenario& read) {
     ExportJob before(read), after(wanted_);
+    std::vector<WantedOption> changed;
     for (std::size_t pool = 0; pool < wanted_.cluster.pools.size(); ++pool) {
       const Options was = OptionsOf(before, pool), is = OptionsOf(after, pool);
       for (const auto& [name, option] : is) {
         const auto found = was.find(name);
-        const bool same = found != was.end() && found->second.value == option.value;
-        if (!same && !left_.empty()) TakeNearer(Edits(text_, option));
+        if (found == was.end() || found->second.value != option.value) changed.push_back(option);
       }
       for (const auto& [name, option] : was) {
-        if (!is.contains(name) && !left_.empty()) {
-          TakeNearer(Edits(text_, {name, std::nullopt, option.is_switch}));
-        }
+        if (!is.contains(name)) changed.push_back({name, std::nullopt, option.is_switch});
       }
+    }
+    for (const WantedOption& option : changed) Replace(option);
+    for (const WantedOption& option : changed) {
+      for (const std::string& edit : Insertions(text_, option)) {
+        if (left_.empty() || Take(edit)) break;
+      }
+    }
+    for (std::size_t pool = 0; pool < wanted_.cluster.pools.size(); ++pool) {
       AskForGpus(before.GpusOfServer(pool), after.GpusOfServer(pool));
     }
   }
 
-  // What a container asks for follows its server's GPUs where there is one server; elsewhere whose
+  // What a container asks for follows its server's GPUs where the text asks once; elsewhere whose
   // it is would be a guess.
   void AskForGpus(std::int64_t was, std::int64_t is) {
-    if (was == is) return;
+    const bool says = std::none_of(left_.begin(), left_.end(), [](const std::string& path) {
+      return path.find("parallel") != std::string::npos;
+    });
+    if (was == is || !says) return;
     const std::string before = Format("{}", was), after = Format("{}", is);
-    std::vector<OptionPlace> places = OptionPlaces(text_);
-    std::string edit = text_;
-    for (auto place = places.rbegin(); place != places.rend(); ++place) {  // so that places stay
-      const bool asks = place->name == "gpu" || place->name == "gpus" ||
-                        place->name == "request-gpu" || place->name == "num-gpus";
-      const std::size_t length = place->value_end - place->value_begin;
-      if (asks && edit.compare(place->value_begin, length, before) == 0) {
-        edit = Replaced(edit, *place, {place->name, after}).value_or(edit);
+    std::vector<OptionPlace> asks;
+    for (OptionPlace& place : OptionPlaces(text_)) {
+      const bool of_container = place.name == "gpu" && text_[place.begin - 1] == '/';
+      const bool of_chart = place.name == "request-gpu" || place.name == "num-gpus";
+      const std::size_t length = place.value_end - place.value_begin;
+      if ((of_container || of_chart) && text_.compare(place.value_begin, length, before) == 0) {
+        asks.push_back(std::move(place));
       }
     }
-    const bool names_them = text_.find("_VISIBLE_DEVICES") != std::string::npos;
-    const bool one = wanted_.cluster.pools.size() == 1;
-    if (const auto read = Read(edit); one && read && Left(*read) == left_) text_ = edit;
-    if (names_them || (!one && edit != text_)) {
+    // As a limit and as a request.
+    constexpr std::size_t kNear = 200;
+    const bool once =
+        asks.size() == 1 || (asks.size() == 2 && asks[1].begin - asks[0].begin < kNear);
+    if (once) {
+      const std::string edit = ReplacedAt(text_, asks, {asks[0].name, after});
+      if (const auto read = Read(edit); read && Left(*read) == left_) {
+        text_ = edit;
+        return;
+      }
+    }
+    const std::string words = LowerCase(text_);
+    for (const char* word : {"_visible_devices", "device=", "count:", "gpu:", "gpus", "gres"}) {
+      if (!Contains(words, word)) continue;
       guesses_.push_back({Format("{} GPUs of a server in place of {}", after, before),
-                          "which of them, and what asks for them, is not written"});
+                          "what asks for them in the text stays as it is"});
+      return;
     }
   }
 
@@ -334,6 +410,7 @@ class Rewriting {
   std::set<std::string> left_;  // paths that the text does not say as they shall be
   std::vector<ImportNote> guesses_;
   std::size_t readings_ = 0;
+  bool is_spent_ = false;
 };
 
 }  // namespace
@@ -346,7 +423,18 @@ Result<Rewritten> Rewrite(const ImportText& text, std::string_view document) {
   const Result<Scenario> wanted = ParseScenario(document);
   if (!wanted.ok()) return Issues(wanted.issues());
   Rewritten out;
-  if (Issues issues = Rewriting(text, wanted.value()).Run(out); !issues.empty()) return issues;
+  // Of Windows' line ends: edited without, and put back.
+  std::string lines;
+  for (std::size_t i = 0; i < text.text.size(); ++i) {
+    if (text.text.substr(i, 2) != "\r\n") lines += text.text[i];
+  }
+  if (Issues issues = Rewriting({text.name, lines}, wanted.value()).Run(out); !issues.empty()) {
+    return issues;
+  }
+  if (lines.size() == text.text.size()) return out;
+  std::string windows;
+  for (const char c : out.text) windows += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  out.text = std::move(windows);
   return out;
 }
 
