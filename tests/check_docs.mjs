@@ -7,6 +7,8 @@
 // - There are at most 30 decisions, each accepted (line 3) and of at most 45 lines; no tracked file names one that does not exist.
 // - ARCHITECTURE.md has at most 150 lines and names every folder at the top and in core/src; CONTRIBUTING.md has at most 120.
 // - Every policy's name stands in docs/model.md.
+// - What README.md, docs/modelled.md and docs/fidelity.md say of the error of a set, or of all serving runs, is what tests/fidelity
+//   has recorded.
 // - Every relative link of these, of README.md, ARCHITECTURE.md, docs/ and folders' README.md leads somewhere; every fence is closed.
 import { execFileSync } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -125,6 +127,45 @@ for (const file of tracked.filter((name) => name.startsWith('core/src/policies/'
   for (const [, name] of read(file).matchAll(/^const \w+Entry \w+ = \{\s*(?:\.name = )?"(\w+)"/gm)) {
     if (!model.includes(`\`${name}\``)) offend(file, 1, `docs/model.md says nothing of \`${name}\``);
   }
+}
+
+// --- Accuracy ------------------------------------------------------------------------------------
+
+const recorded = ['', '-2026-11', '-2026-12'].map((release) => JSON.parse(read(`tests/fidelity/recorded${release}.json`)));
+const inPercent = (share) => (100 * share).toFixed(1);
+const errorOf = (figure) => (figure ? `${inPercent(figure.median)} / ${inPercent(figure.p90)}` : '');
+const figures = ['ttft', 'tpot', 'e2e', 'ttft_p99', 'throughput'];
+
+let release = -1;
+for (const [index, line] of read('docs/fidelity.md').split('\n').entries()) {
+  const cells = line.split('|').map((cell) => cell.trim());
+  if (/^\| set \| rows \|/.test(line)) release += 1;
+  const all = line.startsWith('| **serving runs');
+  const set = all ? recorded[release]?.overall : recorded[release]?.sets.find(({ name }) => cells[1] === `\`${name}\``);
+  if (!set || cells.length !== figures.length + 5) continue;
+  for (const [i, figure] of figures.entries()) {
+    const right = errorOf(set[figure] ?? (figure === 'tpot' ? set.itl : undefined));
+    if (cells[i + 4] !== right) offend('docs/fidelity.md', index + 1, `${cells[1]}, ${figure}: found ${cells[i + 4]}, recorded ${right}`);
+  }
+}
+if (release !== 2) offend('docs/fidelity.md', 1, `${release + 1} tables of recorded errors instead of 3`);
+
+// Sentences with these figures in this order, "TPOT 1.6 %, E2E ...".
+const serving = recorded[0].overall;
+const loops = recorded[0].sets.find(({ name }) => name.startsWith('tpot-many-systems/')).tpot;
+const medians = (...names) => names.map((name) => inPercent(serving[name].median));
+for (const [file, row, right] of [
+  ['README.md', /^\| 35 serving runs of vLLM/, medians('tpot', 'ttft', 'ttft_p99')],
+  ['README.md', /^\| 719 closed loops/, [inPercent(loops.median), inPercent(loops.p90)]],
+  ['docs/modelled.md', /^\| serving runs of vLLM/, medians('tpot', 'e2e', 'ttft', 'ttft_p99')],
+  ['docs/modelled.md', /^\| TPOT of 719 closed loops/, [inPercent(loops.median), inPercent(loops.p90)]],
+  ['docs/fidelity.md', /^In one sentence/, medians('tpot', 'e2e', 'ttft', 'ttft_p99')],
+]) {
+  const lines = read(file).split('\n');
+  const at = lines.findIndex((line) => row.test(line));
+  const text = lines[at]?.split(' | ').at(-1) + (lines[at]?.startsWith('|') ? '' : lines.slice(at + 1, at + 3).join(' '));
+  const found = [...text.matchAll(/\d+\.\d+/g)].map(([figure]) => figure).slice(0, right.length);
+  if (at < 0 || found.join(' ') !== right.join(' ')) offend(file, at + 1, `says ${found.join(', ')}, recorded ${right.join(', ')}`);
 }
 
 // --- Links ---------------------------------------------------------------------------------------
