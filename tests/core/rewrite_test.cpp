@@ -118,6 +118,28 @@ TEST(Rewrite, OfEveryText_SaysWhatItShould_AndNothingElse) {
   EXPECT_LT(refused, 12);
 }
 
+TEST(Rewrite, AnyCutOfAnyText_HasAnAnswer) {
+  Dice dice(7);
+  for (const std::string& text : ServerTexts()) {
+    const std::string document = Import(text).document;
+    const Result<std::string> wanted = ApplyOverrides(document, RandomChanges(dice));
+    if (!wanted.ok() || !ParseScenario(wanted.value()).ok()) continue;
+    for (int i = 0; i < 3; ++i) {
+      const auto size = static_cast<std::int64_t>(text.size());
+      const auto begin = static_cast<std::size_t>(dice.Between(0, size - 1));
+      std::string cut = text.substr(begin, static_cast<std::size_t>(dice.Between(1, size)));
+      if (dice.Percent(30)) cut.insert(static_cast<std::size_t>(cut.size() / 2), "\r\n");
+      const Result<Rewritten> out = Rewrite({"", cut}, wanted.value());
+      EXPECT_TRUE(out.ok() || !out.issues()[0].message.empty()) << cut;
+    }
+  }
+  const std::string mixed = "vllm serve Qwen/Qwen3-8B \\\r\n  --max-num-seqs 8\n";
+  const std::string wanted =
+      Good(ApplyOverrides(Import(mixed).document, {"engine.max_num_seqs=9"}));
+  EXPECT_EQ(Good(Rewrite({"", mixed}, wanted)).text,
+            "vllm serve Qwen/Qwen3-8B \\\r\n  --max-num-seqs 9\n");
+}
+
 TEST(Rewrite, Forms_AreKept) {
   struct Case {
     const char* text;

@@ -224,7 +224,7 @@ std::optional<std::string> Removed(std::string_view text, const OptionPlace& at)
       if (opens) return std::nullopt;  // a command in quotes
       return Put(text, begin, end, "");
     }
-    if (text[begin - 1] == ',') return Put(text, begin - 1, end, "");
+    if (begin > 0 && text[begin - 1] == ',') return Put(text, begin - 1, end, "");
     if (At(text, end) != ',') return std::nullopt;
     ++end;
     while (IsBlank(At(text, end))) ++end;

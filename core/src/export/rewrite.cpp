@@ -259,8 +259,8 @@ class Rewriting {
                "found no server that this text starts; next: servecast import says what is "
                "missing in it"}};
     }
-    for (const char* word :
-         {"node-rank", "nnodes", "headless", "leaderWorkerTemplate", "data-parallel-start-rank"}) {
+    for (const char* word : {"node-rank", "nnodes", "--headless", "leaderWorkerTemplate",
+                             "data-parallel-start-rank"}) {
       if (!Contains(text_, word)) continue;
       return {
           {"", Format("found {}, of a server on several nodes, allowed one on one node: all its "
@@ -377,7 +377,8 @@ class Rewriting {
     const std::string before = Format("{}", was), after = Format("{}", is);
     std::vector<OptionPlace> asks;
     for (OptionPlace& place : OptionPlaces(text_)) {
-      const bool of_container = place.name == "gpu" && text_[place.begin - 1] == '/';
+      const bool of_container =
+          place.name == "gpu" && place.begin > 0 && text_[place.begin - 1] == '/';
       const bool of_chart = place.name == "request-gpu" || place.name == "num-gpus";
       const std::size_t length = place.value_end - place.value_begin;
       if ((of_container || of_chart) && text_.compare(place.value_begin, length, before) == 0) {
@@ -423,18 +424,22 @@ Result<Rewritten> Rewrite(const ImportText& text, std::string_view document) {
   const Result<Scenario> wanted = ParseScenario(document);
   if (!wanted.ok()) return Issues(wanted.issues());
   Rewritten out;
-  // Of Windows' line ends: edited without, and put back.
+  // Where every line ends as Windows has it: edited without, and put back.
   std::string lines;
   for (std::size_t i = 0; i < text.text.size(); ++i) {
     if (text.text.substr(i, 2) != "\r\n") lines += text.text[i];
   }
+  const auto ends = std::count(text.text.begin(), text.text.end(), '\n');
+  const bool windows =
+      ends > 0 && lines.size() + static_cast<std::size_t>(ends) == text.text.size();
+  if (!windows) lines = text.text;
   if (Issues issues = Rewriting({text.name, lines}, wanted.value()).Run(out); !issues.empty()) {
     return issues;
   }
-  if (lines.size() == text.text.size()) return out;
-  std::string windows;
-  for (const char c : out.text) windows += c == '\n' ? std::string("\r\n") : std::string(1, c);
-  out.text = std::move(windows);
+  if (!windows) return out;
+  std::string ended;
+  for (const char c : out.text) ended += c == '\n' ? std::string("\r\n") : std::string(1, c);
+  out.text = std::move(ended);
   return out;
 }
 
