@@ -236,6 +236,20 @@ TEST(EppFlowControl, WaitsBeyondTheTtl_EndAtTheNextSweep) {
   EXPECT_GT(again.completed, report.completed);
 }
 
+TEST(EppFlowControl, Overload_SaysOfTheQueueWhatWasSeen) {
+  // With a time to live the queue stops growing: the rest gives up.
+  for (const bool gives_up : {false, true}) {
+    const std::string flow = gives_up ? R"({"defaultRequestTTL": "2s"})" : "{}";
+    const Report report = RunToEnd(Changed(
+        {"workload.num_requests=4000", "workload.arrivals.rate_per_s=60"}, Controlled(2, flow)));
+    ASSERT_EQ(report.saturation.state, SaturationState::kOverloaded);
+    EXPECT_EQ(report.saturation.queue_grows, !gives_up);
+    const bool says = report.verdict.sentence.find("the queue grows") != std::string::npos;
+    EXPECT_EQ(says, !gives_up) << report.verdict.sentence;
+    EXPECT_NE(report.verdict.limit.find("flow control"), std::string::npos);
+  }
+}
+
 // The more urgent class has a band of its own; the other waits for it.
 TEST(EppFlowControl, HigherBands_GoFirst) {
   const Report report =

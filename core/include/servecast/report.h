@@ -116,6 +116,7 @@ struct Saturation {
   double queue_p95 = 0;
   double utilization = 0;     // of the scarcest of KV blocks, seats, tokens and arithmetic
   bool filling = false;       // requests in the system still grew when arrivals ended
+  bool queue_grows = false;   // clearly, by that statistic; else the slope is noise
   std::int64_t requests = 0;  // of the run that was looked at; of an experiment, one as long as
                               // those that its verdict rests on
 };

@@ -115,6 +115,10 @@ std::string LimitSentence(const Scenario& scenario, const Report& r) {
           Percent(use));
     }
   }
+  const bool overloaded = r.saturation.state == SaturationState::kOverloaded;
+  if (overloaded && scenario.cluster.ControlsFlow()) {
+    return "The limit is the router's flow control: requests wait there until a server has room.";
+  }
   const std::string share = Percent(r.binding.share);
   const std::string_view name = r.binding.name;
   if (name == "kv_blocks") {
@@ -362,7 +366,7 @@ void Judge(const Scenario& scenario, Report& r) {
   } else if (r.saturation.state == SaturationState::kOverloaded) {
     r.verdict.state = VerdictState::kOverloaded;
     r.verdict.sentence = "Overloaded: requests arrive faster than they are served";
-    if (r.saturation.queue_slope_per_s > 0) {
+    if (r.saturation.queue_grows) {
       r.verdict.sentence += Format(", and the queue grows by {} requests a second",
                                    ShortNumber(r.saturation.queue_slope_per_s));
     }

@@ -93,13 +93,12 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
   const auto behind = [&h](std::int64_t served) {
     return static_cast<double>(h.arrived - served) > std::sqrt(static_cast<double>(h.arrived));
   };
-  bool grows = false;
   if (!brief && !h.closed_loop) {
     const Trend trend = TrendOf(queue);
     const auto size = static_cast<double>(queue.size() / kBatches);
     s.queue_slope_per_s = trend.slope / (size * h.bin_s);
     s.queue_slope_t = trend.t;
-    grows = trend.slope > 0 && trend.t > kT99;
+    s.queue_grows = trend.slope > 0 && trend.t > kT99;
     const Trend filling = TrendOf(in_system);
     s.filling = filling.slope > 0 && filling.t > kT99 && behind(h.completed);
   }
@@ -110,7 +109,7 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
   s.utilization = Utilization(engine, report, h);
   // A queue whose members give up does not grow for ever.
   const bool leaves = static_cast<double>(h.gave_up) > std::sqrt(static_cast<double>(h.arrived));
-  if ((brief || grows || leaves) && behind(h.started) && !h.closed_loop) {
+  if ((brief || s.queue_grows || leaves) && behind(h.started) && !h.closed_loop) {
     s.state = SaturationState::kOverloaded;
   } else if (Strains(s, h.blocked_share) || s.filling) {
     s.state = SaturationState::kNear;
@@ -118,7 +117,7 @@ Saturation AssessSaturation(const EngineSpec& engine, const Report& report, cons
   const char* what = h.capped        ? "cannot grow beyond what clients have in flight at most"
                      : h.closed_loop ? "cannot grow beyond the clients of the closed loop"
                      : brief         ? "was not watched for long"
-                     : grows         ? "grew"
+                     : s.queue_grows ? "grew"
                                      : "did not grow";
   s.evidence = Format(
       "over the last half of the {} {} requests came, {} were started and {} completed{}; "
