@@ -9,6 +9,7 @@
 
 #include "base/printable.h"
 #include "calibrate/pack.h"
+#include "export/targets.h"
 #include "host/workers.h"
 #include "io/coefficients.h"
 #include "io/physics_coefficients.h"
@@ -73,23 +74,13 @@ const Value* Find(const std::vector<std::pair<std::string_view, Value>>& options
   return found == options.end() ? nullptr : &found->second;
 }
 
-// A word as a shell takes it.
-std::string Quoted(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string out = "'";
-  for (const char c : word) out += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return out + "'";
-}
-
 std::string TypedAgain(const Arguments& args) {
-  std::string out = Quoted(args.scenario);
-  for (const std::string& change : args.overrides) out += " --set " + Quoted(change);
+  std::string out = ShellWord(args.scenario);
+  for (const std::string& change : args.overrides) out += " --set " + ShellWord(change);
   for (const auto& [name, value] : {std::pair("--trace", &args.trace),
                                     {"--coefficients", &args.coefficients},
                                     {"--calibration", &args.calibration}}) {
-    if (!value->empty()) out += std::string(" ") + name + " " + Quoted(*value);
+    if (!value->empty()) out += std::string(" ") + name + " " + ShellWord(*value);
   }
   return Printable(out);
 }

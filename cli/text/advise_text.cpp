@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "export/targets.h"
 #include "metrics/words.h"
 #include "text/figures.h"
 #include "text/table.h"
@@ -88,11 +89,14 @@ std::string AdviseText(View answer, const Style& style, const std::string& shown
       untested += (untested.empty() ? "" : ", ") + std::to_string(number);
     }
     if (number > 1) continue;
-    for (const View each : change["set"].Elements()) set += " --set " + each.Words();
+    for (const View each : change["set"].Elements()) set += " --set " + ShellWord(each.Words());
   }
   out += table.Text(style);
   if (!untested.empty()) {
     out += Wrapped(style, "  ", "Untested, no server like these was measured: " + untested);
+  }
+  if (number > 1) {
+    out += Wrapped(style, "  ", "Changes below the first rest on a fifth of its runs.");
   }
   out += refused + "\n";
   return out + NextLines(style, {{"run", "with the first of them"}}, shown + set);

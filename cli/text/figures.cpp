@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text.h"
 #include "metrics/words.h"
@@ -18,6 +20,24 @@ namespace {
 std::pair<std::string, std::string> DigitsAndUnit(const std::string& text) {
   const std::size_t blank = text.rfind(' ');
   return {text.substr(0, blank), text.substr(blank + 1)};
+}
+
+// What stays on one line of a command: words, an option with its value.
+std::vector<std::string> ShellParts(std::string_view command) {
+  std::vector<std::string> parts(1);
+  bool quoted = false;
+  for (const char c : command) {
+    if (c == '\'') quoted = !quoted;
+    const bool ends = c == ' ' && !quoted;
+    const bool option =
+        parts.back().starts_with("--") && parts.back().find(' ') == std::string::npos;
+    if (ends && !option) {
+      parts.emplace_back();
+    } else {
+      parts.back() += c;
+    }
+  }
+  return parts;
 }
 
 }  // namespace
@@ -110,18 +130,31 @@ std::string NamedLine(const Style& style, std::string_view name, std::string_vie
 
 std::string NextLines(const Style& style, const std::vector<Next>& commands,
                       const std::string& shown) {
-  std::size_t widest = 0;
-  for (const Next& next : commands) widest = std::max(widest, next.command.size());
+  constexpr std::size_t kIndent = 13;
   const std::string file = shown.substr(0, shown.find(' '));
   std::string out;
   for (const Next& next : commands) {
     std::string line = fmt::format("servecast {} {}", next.command, shown);
-    const std::size_t room = style.width - 13;
-    if (WidthOf(line) > room) line = fmt::format("servecast {} {} ...", next.command, file);
-    const std::string name = fmt::format("{:<10}", out.empty() ? "next" : "");
-    out += "  " + style.In(Tone::kQuiet, name) + " " + Cut(style, line, room);
+    const bool first = out.empty(), fits = kIndent + WidthOf(line) <= style.width;
+    if (!first && !fits) {
+      line = fmt::format("servecast {} {} ...", next.command, file);
+    }
+    out += "  " + style.In(Tone::kQuiet, fmt::format("{:<10}", first ? "next" : "")) + " ";
+    std::size_t at = kIndent;
+    const std::vector<std::string> parts = ShellParts(line);
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      const std::size_t behind = i + 1 < parts.size() ? 2 : 0;  // " \\"
+      if (i > 0 && !fits && at + 1 + WidthOf(parts[i]) + behind > style.width) {
+        out += " \\\n" + std::string(kIndent + 2, ' ');
+        at = kIndent + 2;
+      } else if (i > 0) {
+        out += ' ', ++at;
+      }
+      out += parts[i];
+      at += WidthOf(parts[i]);
+    }
     const std::string why = "  # " + std::string(next.why);
-    if (WidthOf(line) + why.size() <= room) out += style.In(Tone::kQuiet, why);
+    if (at + why.size() <= style.width) out += style.In(Tone::kQuiet, why);
     out += "\n";
   }
   return out;

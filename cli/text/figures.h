@@ -48,8 +48,9 @@ std::string RangeOfTarget(View slo);
 // "  name       text", with the name in a quiet tone; "" of no text.
 std::string NamedLine(const Style& style, std::string_view name, std::string_view text);
 
-// The end of a text: what to type next, a command a line. `shown`: what stands behind the command's
-// name, as it was typed; what would be too long for a line is left out, and said.
+// The end of a text: what to type next. `shown`: what stands behind the command's name, of words as
+// a shell takes them. The first command goes on in further lines where it is too long for one, as
+// shells read it; options of others that would be are left out as "...".
 struct Next {
   std::string_view command, why;
 };
