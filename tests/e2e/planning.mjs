@@ -8,7 +8,14 @@ import { audit, preset, skip, smallTrace, task } from './harness.mjs';
 
 const stateOf = (page, question) => page.$eval('sc-page', ({ app }, of) => app.store.state.plans[of] ?? null, question);
 
-/** The text of a card once its question is answered. On a slow machine the page does not ask by itself. */
+/** Opens the line of a question to what its answer rests on, where there is anything. */
+async function opened(page, question) {
+  const fold = page.locator(`#plan-${question} .fold[aria-expanded=false]:not(:disabled)`);
+  if ((await fold.count()) > 0) await fold.click();
+  return page.locator(`#plan-${question}`);
+}
+
+/** The text of an open line once its question is answered. On a slow machine the page does not ask by itself. */
 async function answered(page, question) {
   const known = await page.waitForFunction(
     (of) => document.querySelector('sc-page').app.store.state.plans[of]?.kind,
@@ -25,7 +32,7 @@ async function answered(page, question) {
     question,
     { timeout: 400_000 },
   );
-  return (await page.locator(`#plan-${question}`).innerText()).replaceAll(/\s+/g, ' ');
+  return (await (await opened(page, question)).innerText()).replaceAll(/\s+/g, ' ');
 }
 
 const blank = (page, label) => page.getByLabel(label, { exact: true });
@@ -93,6 +100,27 @@ await task('plan: the fewest GPUs for a rate that is typed, used, and in the add
   assert.equal(await blank(page, 'Load').inputValue(), '160');
 });
 
+await task('plan: all questions on one screen, each opened by itself', async (page) => {
+  await verdict(page);
+  await openTab(page, 'Plan');
+  await answered(page, 'max-rate');
+  await page.locator('#plan-max-rate .fold').click();
+  assert.equal(await page.locator('.plan-body').count(), 0);
+  const { height } = await page.locator('.plan-board').boundingBox();
+  assert.ok(height < 700, `${height} px`);
+  // A click beside the question opens, one into a blank does not.
+  await answered(page, 'growth');
+  await page.locator('#plan-growth .fold').click();
+  await page.getByLabel('Months ahead').click();
+  assert.equal(await page.locator('#plan-growth .plan-body').count(), 0);
+  await page.locator('#plan-growth .plan-figure b').click();
+  await page.locator('#plan-growth sc-growth-chart').waitFor();
+  assert.equal(await page.locator('.plan-body').count(), 1);
+  await openTab(page, 'Why');
+  await openTab(page, 'Plan');
+  await page.locator('#plan-growth .plan-body').waitFor();
+});
+
 await task('plan: until when, and what if', async (page) => {
   await verdict(page);
   await openTab(page, 'Plan');
@@ -109,7 +137,7 @@ await task('plan: until when, and what if', async (page) => {
   assert.ok(sooner.months < first.months);
   assert.match(await answered(page, 'drill'), /As it is .* 2 times the load for 60 s/);
   const cases = await page.locator('#plan-drill tbody tr').count();
-  assert.equal(cases, 2, 'one replica: none to lose');
+  assert.equal(cases, 3, 'one replica: none to lose, an update and a burst');
   assert.match(await answered(page, 'tornado'), /^.*Load moves TPOT p99 most; as it is: [\d.]+ ms/s);
   const inputs = await page.locator('#plan-tornado tbody tr').count();
   assert.ok(inputs >= 8, `${inputs} inputs`);
@@ -290,7 +318,7 @@ await task(
   async (page) => {
     await verdict(page);
     await openTab(page, 'Plan');
-    const card = page.locator('#plan-search');
+    const card = await opened(page, 'search');
     assert.equal(await card.getByLabel('expert parallel').count(), 0, 'a dense model has no experts');
     await card.getByLabel('prefill and decode apart').check();
     await card.getByLabel('Prices of GPUs').selectOption('on demand at AWS');

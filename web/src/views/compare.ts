@@ -2,9 +2,9 @@
 // scenarios side by side. Loaded when it is opened.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
-import { countOf, formatGivenTime, formatPercent, formatTime, levelText, sentence } from '../lib/format';
+import { formatGivenTime, formatPercent, formatTime, levelText, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
-import { isLost } from '../lib/targets';
+import { isLost, sideOf } from '../lib/targets';
 import { comparablePointers, isLadder } from '../state/compare';
 import { enginePlace, enginesInWords, notCarried } from '../state/engines';
 import { issueText } from '../state/fields';
@@ -23,7 +23,7 @@ import {
 } from './compare-figures';
 import { renderEngineReasons } from './compare-reasons';
 import { renderBeside } from './compare-two';
-import { evidenceWords, rangeText } from './tiles';
+import { chanceText, evidenceWords, isLatency, marginBar, rangeText } from './tiles';
 import { renderSign } from './verdict';
 
 type SortKey = 'value' | 'verdict' | 'closest' | 'evidence' | number;
@@ -174,7 +174,7 @@ export class CompareElement extends LitElement {
       <th scope="row">${name}${isCurrent ? html`<br /><small>yours, as it is</small>` : nothing}${adapted ? html`<br /><small>${adapted}</small>` : nothing}</th>
       ${
         report
-          ? html`<td class="state">${renderSign(report.verdict.state)}</td>
+          ? html`<td class="state">${renderSign(report.verdict.state)}${chanceOf(report)}</td>
             <td class="closest">${closest(report)}</td>
             ${rowFigures.map((figure) => cell(figure, report, isCurrent ? null : base))}
             <td class="evidence"><span class="mark ${report.evidence.class}" title=${report.evidence.sentence}>${evidenceWords[report.evidence.class]}</span></td>`
@@ -229,6 +229,13 @@ export class CompareElement extends LitElement {
   }
 }
 
+/** The probability that all targets are met, where the verdict is one of latencies. */
+function chanceOf({ verdict }: Report): TemplateResult | typeof nothing {
+  const { probability, state } = verdict;
+  if (probability === undefined || !['meets', 'near', 'misses'].includes(state)) return nothing;
+  return html`<small title="The probability that all targets are met">${chanceText(probability)}</small>`;
+}
+
 /** 1: it lies on its limit. null: nothing is known. */
 function shareOfLimit({ margin, unbounded }: Target): number | null {
   return unbounded || margin === null ? null : 1 - margin;
@@ -242,7 +249,8 @@ function closest(report: Report): TemplateResult | string {
     ['meets', 'no_slo'].includes(verdict.state) || verdict.limit === ''
       ? nothing
       : html`<br /><small>${sentence(verdict.limit)}</small>`;
-  return html`${nameOfTarget(target)} <b>${valueText(target)}</b>${reason}`;
+  const bar = isLatency(target) ? html`<span data-side=${sideOf(target) ?? ''}>${marginBar(target)}</span>` : nothing;
+  return html`${bar}${nameOfTarget(target)} ${valueText(target)}${reason}`;
 }
 
 function valueText(target: Target): string {
@@ -253,7 +261,9 @@ function valueText(target: Target): string {
   if (isLost(target)) return `${formatPercent(target.unserved_share)} got no answer, limit ${formatGivenTime(limit)}`;
   const range = low === null || value === null ? '' : rangeText(low, high, value);
   const interval = range === '' ? '' : ` (${range})`;
-  return `${formatTime(value)} of ${formatGivenTime(limit)}${interval}`;
+  const [found, most] = [formatTime(value), formatGivenTime(limit)];
+  const [number, unit] = found.split(/\s/);
+  return `${unit === most.split(/\s/)[1] ? number : found} of ${most}${interval}`;
 }
 
 function intervalsOf(variants: readonly Variant[]): string {
@@ -267,7 +277,7 @@ function cell({ head, of, format }: Figure, report: Report, base: Report | null)
   const before = base && of(base);
   const change = value === null || before === null || before === 0 ? null : value / before - 1;
   const noPrice = head === costHead && report.cost_per_million_output_tokens === null;
-  return html`<td class=${head === costHead ? 'more cost' : 'more'} data-head=${head}>${noPrice ? 'no price' : format(value)}${change === null ? nothing : html`<br /><small>${changeText(change)}</small>`}${head === costHead ? html`<br /><small>on ${countOf(report.gpus, 'GPU')}</small>` : nothing}</td>`;
+  return html`<td class=${head === costHead ? 'more cost' : 'more'} data-head=${head}>${noPrice ? 'no price' : format(value)}${change === null ? nothing : html`<br /><small>${changeText(change)}</small>`}</td>`;
 }
 
 /** Settings of the scenario that the other rows do not have. */

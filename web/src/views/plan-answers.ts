@@ -1,4 +1,4 @@
-// Answers to questions of capacity, drawn: a figure with its interval, then what it rests on.
+// Answers to questions of capacity, drawn: a figure with its interval for the line of the board, and what it rests on.
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Drills, Growth, MaxRate, MinGpus, PlanAnswer, PlanPoint, PlanTargetOf, VerdictState } from 'servecast';
 import { dayIn, dayText } from '../charts/growth-chart';
@@ -30,12 +30,18 @@ export interface AnswerContext {
   readonly now: Date;
 }
 
-function headline(figure: string, more: TemplateResult | string): TemplateResult {
-  return html`<p class="plan-figure"><b>${figure}</b> <span>${more}</span></p>`;
+/** What is said of a question, and what is behind it. */
+export interface Answered {
+  readonly figure: TemplateResult;
+  readonly body: TemplateResult | null;
+}
+
+export function headline(figure: string, more: TemplateResult | string): TemplateResult {
+  return html`<p class="plan-figure">${figure === '' ? nothing : html`<b>${figure}</b> `}<span>${more}</span></p>`;
 }
 
 /** What is said of a plan that found no figure. */
-function noFigure(plan: Plan): TemplateResult {
+export function noFigure(plan: Plan): TemplateResult {
   return html`<p class="plan-figure"><span>${plan.kind === 'answered' ? sentence(plan.sentence) : 'Not known yet.'}</span></p>`;
 }
 
@@ -52,7 +58,7 @@ function basis(runs: number, requests: number): string {
 // ---- The highest load ---------------------------------------------------------------------------
 
 /** "47.8 requests/s", "6.2 times the trace". */
-export function renderHighest(context: AnswerContext): TemplateResult {
+export function renderHighest(context: AnswerContext): Answered {
   const answer = context.answer as MaxRate;
   const { view, plan, plans } = context;
   const { shown } = view.state;
@@ -67,14 +73,19 @@ export function renderHighest(context: AnswerContext): TemplateResult {
   const open = (rate: number) => () =>
     view.app.useVariant(plans.with(plan.document, ratePointer, Number(rate.toPrecision(3))));
   const isRate = unit === 'requests/s' && shown?.outcome.report.classes.length === 0;
-  return html`
-    ${found ? headline(`${formatNumber(found.value)} ${found.unit}`, html`${formatNumber(found.low)} to ${formatNumber(found.high)}. ${first}${answer.sure ? html` ${sureWords(answer.sure)}.` : nothing}`) : noFigure(plan)}
-    <sc-rate-chart .plan=${answer} .unit=${unit} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-rate'}></sc-rate-chart>
+  const figure = found
+    ? headline(
+        `${formatNumber(found.value)} ${found.unit}`,
+        html`${formatNumber(found.low)} to ${formatNumber(found.high)}. ${first}${answer.sure ? html` ${sureWords(answer.sure)}.` : nothing}`,
+      )
+    : noFigure(plan);
+  const body = html`<sc-rate-chart .plan=${answer} .unit=${unit} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-rate'}></sc-rate-chart>
     <p class="plan-note">${basis(answer.runs, answer.requests)}
       ${answer.monotone ? nothing : html`<b>Not monotone: a heavier load than one that misses is certain to meet the targets.</b>`}
       ${answer.knee === null ? nothing : `Most requests within all targets: at ${formatNumber(answer.knee)} ${unit}.`}
       ${found && isRate ? html`<button class="as-link" type="button" @click=${open(found.low)}>Open at ${formatNumber(found.low)}</button>` : nothing}
     </p>`;
+  return { figure, body };
 }
 
 function columnsOf({ curve, targets }: MaxRate): Readonly<Record<string, Float64Array>> {
@@ -98,19 +109,20 @@ function columnsOf({ curve, targets }: MaxRate): Readonly<Record<string, Float64
 /** Rows of a table beside the answer, to either side. */
 const rowsBeside = 3;
 
-export function renderFewest(context: AnswerContext): TemplateResult {
+export function renderFewest(context: AnswerContext): Answered {
   const answer = context.answer as MinGpus;
   const { plan } = context;
   const found = answer.answer;
-  if (!found) return noFigure(plan);
+  if (!found) return { figure: noFigure(plan), body: null };
   const prices = answer.pools.map(({ gpus, price_per_gpu_hour: price }) => (price === null ? NaN : price * gpus));
   const price = prices.reduce((sum, each) => sum + each, 0);
   const binding = answer.binding === null ? '' : fewerText(answer.binding, answer);
   const between = found.low === found.high ? '' : `${found.low} to ${found.high}. `;
-  return html`
-    ${headline(`${countOf(found.value, 'GPU')}${Number.isFinite(price) ? `, ${dollarText(price)} an hour` : ''}`, `${between}${binding}`)}
-    ${answer.pools.length === 1 ? onePool(context, answer) : severalPools(context, answer)}
+  const paid = Number.isFinite(price) ? `, ${dollarText(price)} an hour` : '';
+  const figure = headline(`${countOf(found.value, 'GPU')}${paid}`, `${between}${binding}`);
+  const body = html`${answer.pools.length === 1 ? onePool(context, answer) : severalPools(context, answer)}
     <p class="plan-note">${answer.least_gpus === null || answer.least_gpus <= 0 ? nothing : html`No system could do with less than <b>${formatNumber(answer.least_gpus)}</b> GPUs: so many the load keeps busy at the peaks of the data sheet. `}${basis(answer.runs, answer.requests)}</p>`;
+  return { figure, body };
 }
 
 function fewerText(binding: string, { pools }: MinGpus): string {
@@ -198,10 +210,10 @@ function severalPools({ view, plans, plan }: AnswerContext, { pools }: MinGpus):
 
 // ---- Growth -------------------------------------------------------------------------------------
 
-export function renderGrowth({ answer: any, view, plan, now }: AnswerContext): TemplateResult {
+export function renderGrowth({ answer: any, view, plan, now }: AnswerContext): Answered {
   const answer = any as Growth;
   const [first, second] = answer.schedule;
-  if (!first?.answer || first.months === undefined) return noFigure(plan);
+  if (!first?.answer || first.months === undefined) return { figure: noFigure(plan), body: null };
   const ahead = answer.looks_ahead_months;
   const day = (months: number | undefined) => dayText(dayIn(months ?? 0, now));
   const needed = second?.answer
@@ -221,9 +233,9 @@ export function renderGrowth({ answer: any, view, plan, now }: AnswerContext): T
             `About ${day(first.months)}`,
             `${(first.months_low ?? 0) < 0 ? 'today' : day(first.months_low)} to ${day(first.months_high)}.${needed}`,
           );
-  return html`${figure}
-    <sc-growth-chart .plan=${answer} .now=${now} .columns=${growthColumns(answer)} .theme=${view.theme} .fileStem=${'servecast-growth'}></sc-growth-chart>
+  const body = html`<sc-growth-chart .plan=${answer} .now=${now} .columns=${growthColumns(answer)} .theme=${view.theme} .fileStem=${'servecast-growth'}></sc-growth-chart>
     <p class="plan-note">From ${formatNumber(answer.load)} ${first.answer.unit} today, ${formatPercent(answer.growth_per_month)} more every month: the growth is your assumption. Bands: the 95 % interval of what so many GPUs hold.</p>`;
+  return { figure, body };
 }
 
 function growthColumns({ schedule }: Growth): Readonly<Record<string, Float64Array>> {
@@ -242,7 +254,7 @@ function growthColumns({ schedule }: Growth): Readonly<Record<string, Float64Arr
 
 const bad = new Set<VerdictState>(['misses', 'overloaded', 'does_not_fit']);
 
-export function renderDrills({ answer: any, plan }: AnswerContext): TemplateResult {
+export function renderDrills({ answer: any, plan }: AnswerContext): Answered {
   const { drills } = any as Drills;
   const broken = drills.filter(({ report }) => bad.has(report.verdict.state)).map(({ drill }) => drill);
   const near = drills.filter(({ report }) => report.verdict.state === 'near').map(({ drill }) => drill);
@@ -254,8 +266,7 @@ export function renderDrills({ answer: any, plan }: AnswerContext): TemplateResu
         : near.length > 0
           ? `Too close to call: ${near.join(', ')}.`
           : 'Holds in every case.';
-  return html`${headline(said, '')}
-    <div class="table-scroll" tabindex="0" role="region" aria-label="Cases">
+  const body = html`<div class="table-scroll" tabindex="0" role="region" aria-label="Cases">
       <table><thead><tr><th scope="col">Case</th><th scope="col">Verdict</th><th scope="col">Closest target</th><th scope="col">Serves, req/s</th></tr></thead>
       <tbody>${drills.map(({ drill, report }) => {
         const target = closestTarget(report);
@@ -267,6 +278,7 @@ export function renderDrills({ answer: any, plan }: AnswerContext): TemplateResu
       })}</tbody></table>
     </div>
     <p class="plan-note">${drills.some(({ drill }) => drill.includes('fewer')) ? '' : 'No pool has a replica to lose. '}${drills.some(({ drill }) => drill.includes('fails')) ? 'A replica that fails loses the requests that it has, and comes back with empty caches; the router notices at once.' : 'Not modelled: requests in flight on a replica that fails.'}</p>`;
+  return { figure: headline(said, ''), body };
 }
 
 function targetText(target: NonNullable<ReturnType<typeof closestTarget>>): TemplateResult | string {

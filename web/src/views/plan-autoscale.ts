@@ -4,10 +4,10 @@ import type { Autoscale, AutoscalePolicy } from 'servecast';
 import { linesOf, replicasAt } from '../charts/scaling-chart';
 import { shareOfLimit, shortTarget } from '../charts/shares';
 import { countOf, formatCount, formatInterval, formatNumber, formatPercent, formatTime, sentence } from '../lib/format';
-import type { AnswerContext } from './plan-answers';
+import type { AnswerContext, Answered } from './plan-answers';
 import { renderSign } from './verdict';
 
-export function renderAutoscale({ answer: any, view, plans, plan }: AnswerContext): TemplateResult {
+export function renderAutoscale({ answer: any, view, plans, plan }: AnswerContext): Answered {
   const answer = any as Autoscale;
   const said = plan.kind === 'answered' ? sentence(plan.sentence) : 'Not known yet.';
   const name = answer.chosen === null ? '' : (answer.policies[answer.chosen]?.name ?? '');
@@ -24,12 +24,12 @@ export function renderAutoscale({ answer: any, view, plans, plan }: AnswerContex
     const changed = plans.changing(plan.document, plan.inputs);
     view.app.useVariant(pointers.reduce((document, [pointer, value]) => plans.with(document, pointer, value), changed));
   };
-  return html`<p class="plan-figure">${figure}</p>
-    ${linesOf(answer).length > 0 ? html`<sc-scaling-chart .plan=${answer} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-autoscale'}></sc-scaling-chart>` : nothing}
+  const body = html`${linesOf(answer).length > 0 ? html`<sc-scaling-chart .plan=${answer} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-autoscale'}></sc-scaling-chart>` : nothing}
     ${ended.length > 0 ? renderTable(answer, ended, plan.kind === 'answered' ? use : null) : nothing}
     <p class="plan-note">${countOf(answer.runs, 'run')}, ${formatCount(answer.requests)} requests in all; figures are means of ${countOf(answer.days, 'day')}, each with arrivals of its own.
       ${others > 0 ? `${others} more were run for a day and left out.` : ''}
       ${answer.cold_start_s > 0 ? `A replica starts in ${formatNumber(answer.cold_start_s)} s.` : ''} A schedule’s % is the load of each replica, of what those throughout have at the peak. By sampling alone: the forecast’s own error is not in it.</p>`;
+  return { figure: html`<p class="plan-figure">${figure}</p>`, body };
 }
 
 function renderTable(

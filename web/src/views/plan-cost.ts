@@ -1,29 +1,34 @@
 // What the GPUs cost by the hour, beside an API that is paid by the token.
-import { html, nothing, type TemplateResult } from 'lit';
+import { html, nothing } from 'lit';
 import type { MaxRate, OwnCost } from 'servecast';
 import { formatCount, formatNumber, formatPercent, sentence } from '../lib/format';
 import { priceLists } from '../state/plans';
-import type { AnswerContext } from './plan-answers';
+import { headline, type AnswerContext, type Answered } from './plan-answers';
 
-export function renderCost({ view, plan, answer: given, plans }: AnswerContext): TemplateResult {
+export function renderCost({ view, plan, answer: given, plans }: AnswerContext): Answered {
   const answer = given as OwnCost;
   const { own, api, load, unit } = answer;
   const listed = plan.inputs.prices === 0 ? '' : (priceLists[plan.inputs.prices]?.[1] ?? '');
   const equal = answer.answer;
   const held = heldBy(view.state.plans['max-rate'], plans, unit);
   const at = `${formatNumber(load)} ${unit}`;
-  return html`
-    ${
-      equal && api
-        ? html`<p class="plan-figure"><b>${cheaper(load, equal)}</b> <span>at ${at}: ${dollars(own.per_month)} a month against ${dollars(api.per_month.value)} (${dollars(api.per_month.low)} to ${dollars(api.per_month.high)}). Both cost as much at ${formatNumber(equal.value)} ${unit} (${formatNumber(equal.low)} to ${formatNumber(equal.high)}).</span></p>`
-        : html`<p class="plan-figure"><b>${dollars(own.per_month)} a month</b> <span>of ${formatCount(Math.round(own.per_month / own.per_hour))} hours, ${dollars(own.per_hour)} an hour. Give an API’s price per million tokens, above, to compare.</span></p>`
-    }
-    ${held === null ? nothing : html`<p>${heldText(held, load, equal?.value ?? null, unit)}</p>`}
+  const figure =
+    equal && api
+      ? headline(
+          cheaper(load, equal),
+          `at ${at}: ${dollars(own.per_month)} a month against ${dollars(api.per_month.value)} (${dollars(api.per_month.low)} to ${dollars(api.per_month.high)}). Both cost as much at ${formatNumber(equal.value)} ${unit} (${formatNumber(equal.low)} to ${formatNumber(equal.high)}).`,
+        )
+      : headline(
+          `${dollars(own.per_month)} a month`,
+          `of ${formatCount(Math.round(own.per_month / own.per_hour))} hours, ${dollars(own.per_hour)} an hour. Give an API’s price per million tokens to compare.`,
+        );
+  const body = html`${held === null ? nothing : html`<p>${heldText(held, load, equal?.value ?? null, unit)}</p>`}
     <p class="plan-note">Own GPUs at ${at}: ${dollars(own.per_million_tokens)} per million tokens in and out, ${dollars(own.per_million_output_tokens)} if only answers count. ${
       plan.kind === 'answered' && equal
         ? 'Every token of a prompt is billed by the API, also what a cache would hold.'
         : ''
     } Prices of GPUs are ${listed === '' ? 'the scenario’s' : `of a list, ${listed}, but for one that the scenario gives`}; staff, power and idle spares are in neither.</p>`;
+  return { figure, body };
 }
 
 /** "$1,825", "$0.151". */

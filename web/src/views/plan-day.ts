@@ -1,25 +1,26 @@
 // How many GPUs each hour of a day needs, between its quietest and its busiest one.
-import { html, type TemplateResult } from 'lit';
+import { html } from 'lit';
 import type { Day } from 'servecast';
-import { countOf, formatCount, formatNumber, formatPercent, sentence } from '../lib/format';
-import type { AnswerContext } from './plan-answers';
+import { countOf, formatCount, formatNumber, formatPercent } from '../lib/format';
+import { headline, noFigure, type AnswerContext, type Answered } from './plan-answers';
 import { dollars } from './plan-cost';
 
-export function renderDay({ answer: any, plan }: AnswerContext): TemplateResult {
+export function renderDay({ answer: any, plan }: AnswerContext): Answered {
   const answer = any as Day;
   const { answer: found, unit, gpu_hours_at_peak: peak, idle_share: idle, price_per_gpu_hour: price } = answer;
-  if (!found || peak === null || idle === null)
-    return html`<p class="plan-figure"><span>${plan.kind === 'answered' ? sentence(plan.sentence) : 'Not known yet.'}</span></p>`;
+  if (!found || peak === null || idle === null) return { figure: noFigure(plan), body: null };
   const less = peak > 0 ? 1 - found.value / peak : 0;
   const paid = price === null ? '' : `, ${dollars(found.value * price)} instead of ${dollars(peak * price)}`;
   const gpus = (replicas: number) => formatCount(replicas * answer.gpus_per_replica);
-  return html`
-    <p class="plan-figure"><b>${formatCount(found.value)} GPU-hours a day</b> <span>${formatCount(found.low)} to ${formatCount(found.high)}. ${
-      less > 0
-        ? `${formatPercent(less)} less than with the busiest hour’s GPUs all day${paid}.`
-        : 'Every hour needs what the busiest one does.'
-    } ${formatPercent(idle)} of what is held is idle.</span></p>
-    <div class="table-scroll" tabindex="0" role="region" aria-label="Hours"><table>
+  const saved =
+    less > 0
+      ? `${formatPercent(less)} less than with the busiest hour’s GPUs all day${paid}.`
+      : 'Every hour needs what the busiest one does.';
+  const figure = headline(
+    `${formatCount(found.value)} GPU-hours a day`,
+    `${formatCount(found.low)} to ${formatCount(found.high)}. ${saved} ${formatPercent(idle)} of what is held is idle.`,
+  );
+  const body = html`<div class="table-scroll" tabindex="0" role="region" aria-label="Hours"><table>
       <thead><tr><th scope="col">Hours from the quietest</th><th scope="col">Load, ${unit}</th><th scope="col">GPUs</th>
         <th scope="col">95 % interval</th><th scope="col">They hold, ${unit}</th></tr></thead>
       <tbody>${spans(answer).map(
@@ -35,6 +36,7 @@ export function renderDay({ answer: any, plan }: AnswerContext): TemplateResult 
           <td data-head="They hold, ${unit}">${formatNumber(of.held)}</td></tr>`,
       )}</tbody></table></div>
     <p class="plan-note">${countOf(answer.runs, 'run')}. The load comes and goes as a cosine over 24 hours, which is an assumption; the command takes any hours (plan day --hours). Replicas come and go at once, and no request waits from one hour into the next.</p>`;
+  return { figure, body };
 }
 
 interface Span {

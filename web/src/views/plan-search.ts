@@ -1,10 +1,12 @@
-// The cheapest of many designs: its card among the plans.
+// The cheapest of many designs: its line among the plans.
 import { html, nothing, type TemplateResult } from 'lit';
 import type { SearchAnswer, SearchPoint } from 'servecast';
 import { dollarText, shortLabel } from '../charts/pareto-chart';
 import { countOf, formatCount, formatNumber, formatPercent, sentence } from '../lib/format';
 import { isSearchOf, standardInputs, type Plans } from '../state/plans';
 import type { ViewContext } from './context';
+import { headline, type Answered } from './plan-answers';
+import { renderLine, setOpen } from './plan-line';
 import { evidenceWords } from './tiles';
 import { renderSign } from './verdict';
 
@@ -27,21 +29,30 @@ export function renderSearch(
   plans: Plans | null,
   load: string,
   varied: TemplateResult,
+  changed: () => void,
 ): TemplateResult {
   const { search } = view.state;
   const inputs = view.state.plan_inputs ?? standardInputs;
   const isOld = search !== null && !isSearchOf(search, view.state);
-  const ask = html`<button type="button" ?disabled=${!plans} @click=${() => plans?.search()}>Search</button>`;
-  return html`<section class="card plan" id="plan-search" aria-label="Cheapest design">
-    <h3 class="question">${inputs.energy === 1 ? 'Least energy' : 'Cheapest'} of all GPUs with a price, tensor parallel and weights for ${load}?</h3>
-    ${varied}
-    ${
+  const begin = () => {
+    setOpen('search', true);
+    plans?.search();
+  };
+  const ask = html`<button type="button" ?disabled=${!plans} @click=${begin}>Search</button>`;
+  const tone = `plan-answer ${isOld ? 'former' : ''}`;
+  const said = search?.kind === 'answered' ? search.sentence : 'Not known yet';
+  const known = search?.answer ? found(view, plans, search.answer, said) : null;
+  return renderLine({
+    name: 'search',
+    label: 'Cheapest design',
+    asked: html`${inputs.energy === 1 ? 'Least energy' : 'Cheapest'} of all GPUs with a price, tensor parallel and weights for ${load}?`,
+    said:
       search === null
         ? html`<p>Each design with the fewest replicas that keep the targets: some seconds. ${ask}</p>`
-        : html`${status(search, isOld, ask, plans)}
-          ${search.answer ? html`<div class="plan-answer ${isOld ? 'former' : ''}">${found(view, plans, search.answer, search.kind === 'answered' ? search.sentence : 'Not known yet')}</div>` : nothing}`
-    }
-  </section>`;
+        : html`${status(search, isOld, ask, plans)}${known ? html`<div class=${tone}>${known.figure}</div>` : nothing}`,
+    body: html`${varied}${known ? html`<div class=${tone}>${known.body}</div>` : nothing}`,
+    changed,
+  });
 }
 
 function status(
@@ -58,7 +69,7 @@ function status(
   return kind === 'stopped' ? html`<p>Stopped before all were looked at. ${ask}</p>` : nothing;
 }
 
-function found(view: ViewContext, plans: Plans | null, answer: SearchAnswer, said: string): TemplateResult {
+function found(view: ViewContext, plans: Plans | null, answer: SearchAnswer, said: string): Answered {
   const isRunning = view.state.search?.kind === 'running';
   const cheapest = answer.points.find(({ id }) => id === answer.cheapest);
   const low = cheapest?.low_dollars_per_hour ?? null;
@@ -68,19 +79,20 @@ function found(view: ViewContext, plans: Plans | null, answer: SearchAnswer, sai
   const close = near === 0 ? '' : `, ${formatCount(near)} ${near === 1 ? 'is' : 'are'} too close to call`;
   const byId = new Map(answer.points.map((point) => [point.id, point]));
   const frontier = answer.frontier.flatMap((id) => byId.get(id) ?? []);
-  return html`
-    ${
-      cheapest?.dollars_per_hour && !asksEnergy(answer)
-        ? html`<p class="plan-figure"><b>${shortLabel(cheapest)}, ${dollarText(cheapest.dollars_per_hour)} an hour</b>
-          <span>${cheapest.rung === 'certain' ? '' : 'One run, so far. '}${between}${formatCount(meets)} of ${formatCount(answer.points.length)} keep the targets${close}.</span></p>`
-        : html`<p class="plan-figure"><span>${sentence(said)}</span></p>`
-    }
-    <sc-pareto-chart .search=${answer} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-designs'}></sc-pareto-chart>
+  const figure =
+    cheapest?.dollars_per_hour && !asksEnergy(answer)
+      ? headline(
+          `${shortLabel(cheapest)}, ${dollarText(cheapest.dollars_per_hour)} an hour`,
+          `${cheapest.rung === 'certain' ? '' : 'One run, so far. '}${between}${formatCount(meets)} of ${formatCount(answer.points.length)} keep the targets${close}.`,
+        )
+      : headline('', sentence(said));
+  const body = html`<sc-pareto-chart .search=${answer} .columns=${columnsOf(answer)} .theme=${view.theme} .fileStem=${'servecast-designs'}></sc-pareto-chart>
     ${frontier.length === 0 ? nothing : table(view, plans, frontier, answer)}
     ${isRunning ? nothing : others(answer)}
     <p class="plan-note">${answer.axes.map(({ path, values }) => `${axisNames[path] ?? path}: ${values.join(', ')}`).join('; ')}.
       ${countOf(answer.runs, 'run')}, ${formatCount(answer.requests)} requests in all. Designs that may be on the frontier have intervals, all others one run a number of replicas.</p>
     ${answer.warnings.map((warning) => html`<p class="plan-note">${warning}</p>`)}`;
+  return { figure, body };
 }
 
 function table(

@@ -3,7 +3,7 @@ import { html, nothing, type TemplateResult } from 'lit';
 import type { Tornado, TornadoRefusal, TornadoSide } from 'servecast';
 import { shortTarget } from '../charts/shares';
 import { formatInterval, formatPercent, formatTime, sentence } from '../lib/format';
-import type { AnswerContext } from './plan-answers';
+import { headline, type AnswerContext, type Answered } from './plan-answers';
 
 type Side = TornadoSide | TornadoRefusal | null;
 const hasRun = (side: Side): side is TornadoSide => side !== null && side.state !== 'cannot_run';
@@ -26,21 +26,18 @@ function scaleOf({ as_it_is: own, limit, unit, inputs }: Tornado): Scale {
   };
 }
 
-export function renderTornado({ answer: any, plan }: AnswerContext): TemplateResult {
+export function renderTornado({ answer: any, plan }: AnswerContext): Answered {
   const answer = any as Partial<Tornado>;
-  if (!isKnown(answer)) return html`<p class="plan-figure"><span>Not known yet.</span></p>`;
+  if (!isKnown(answer)) return { figure: headline('', 'Not known yet.'), body: null };
   const scale = scaleOf(answer);
   const { as_it_is: own, inputs } = answer;
   const most = inputs[0];
   const now = own.value === null ? (own.unbounded ? 'grows without limit' : 'has no sample') : scale.text(own.value);
-  return html`<p class="plan-figure">
-      ${
-        plan.kind === 'answered' && most
-          ? html`<b>${sentence(most.input).replace(/\.$/, '')}</b> <span>moves ${shortTarget(answer.target)} most; as it is: ${now}.</span>`
-          : html`<span>Not known yet. ${shortTarget(answer.target)} as it is: ${now}.</span>`
-      }
-    </p>
-    <div class="table-scroll" tabindex="0" role="region" aria-label="Inputs">
+  const figure =
+    plan.kind === 'answered' && most
+      ? headline(sentence(most.input).replace(/\.$/, ''), `moves ${shortTarget(answer.target)} most; as it is: ${now}.`)
+      : headline('', `Not known yet. ${shortTarget(answer.target)} as it is: ${now}.`);
+  const body = html`<div class="table-scroll" tabindex="0" role="region" aria-label="Inputs">
       <table class="tornado">
         <thead><tr>
           <th scope="col">Input</th>
@@ -63,6 +60,7 @@ export function renderTornado({ answer: any, plan }: AnswerContext): TemplateRes
       </table>
     </div>
     <p class="plan-note">One input at a time, each with as many runs as its 95 % interval needs, on the same seeds. Less of host time is a slower host.</p>`;
+  return { figure, body };
 }
 
 function isKnown(answer: Partial<Tornado>): answer is Tornado {

@@ -1,5 +1,5 @@
-// Questions of capacity about the scenario, each a sentence with blanks: the highest rate, the fewest GPUs, until when it
-// holds, and what if. Loaded when it is opened.
+// The board of plans: questions of capacity about the scenario, each a sentence with blanks, its answer beside it, and what
+// that rests on below, when it is opened. Loaded with its view.
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { PlanQuestion, Report } from 'servecast';
 import '../charts/growth-chart';
@@ -32,10 +32,12 @@ import {
   renderGrowth,
   renderHighest,
   type AnswerContext,
+  type Answered,
 } from './plan-answers';
 import { renderAutoscale } from './plan-autoscale';
 import { renderCost } from './plan-cost';
 import { renderDay } from './plan-day';
+import { renderLine, setOpen } from './plan-line';
 import { renderSpeculation } from './plan-speculation';
 import { renderTornado } from './plan-tornado';
 import { renderSearch } from './plan-search';
@@ -94,16 +96,18 @@ export class PlanElement extends LitElement {
         ${report.slo.map((slo, index) => html`<button type="button" class="quiet" @click=${() => this.view.focusField(`/slo/${index}`)}><b>${targetText(slo)}</b></button>`)}
         <span class="quiet-text">Each answer comes from many runs on the same seeds; Esc stops them.</span>
       </p>
+      <div class="card plan-board">
       ${this.#card('max-rate', html`Highest ${loadWord(report)} that ${deployment} ${report.gpus === 1 ? 'holds' : 'hold'} within ${allTargets(report)}?`, renderHighest)}
       ${this.#card('min-gpus', html`Fewest GPUs for ${this.#rateBlank(report)} within ${allTargets(report)}?`, renderFewest)}
       ${speculates(report) ? this.#card('speculation', html`Until which ${loadWord(report)} does speculation pay?`, renderSpeculation) : nothing}
-      ${renderSearch(this.view, this.plans, this.#loadText(report), this.#varied(report))}
+      ${renderSearch(this.view, this.plans, this.#loadText(report), this.#varied(report), () => this.requestUpdate())}
       ${this.#card('growth', html`When does a load that grows by ${this.#blank('percent', '% a month')} break ${deployment}? Looking ${this.#blank('months', 'months')} ahead.`, renderGrowth)}
       ${this.#card('drill', html`What if a replica fails or slows down, or ${this.#blank('spike', 'times')} the load comes for ${this.#blank('spike_s', 's')}?`, renderDrills)}
       ${this.#card('cost', html`Own GPUs at prices ${this.#prices()}, or an API at ${this.#blank('input_price', '$ per million tokens in')} and ${this.#blank('output_price', '$ out')}?`, renderCost, this.#listed(report))}
       ${hasHours(report) ? this.#card('day', html`If the load falls to ${this.#blank('night', '%')} of this in the quietest hour of a day, what does each hour need?`, renderDay) : nothing}
       ${mayScale(report) ? this.#card('autoscale', changes(report) ? html`Which autoscaler keeps ${allTargets(report)} over this load, for the fewest GPU-hours?` : html`If the load rises from ${this.#blank('quiet', '%')} to this and falls again within ${this.#blank('span_h', 'h')}, which autoscaler keeps ${allTargets(report)}?`, renderAutoscale) : nothing}
       ${this.#card('tornado', html`What moves the closest target most, each input 20\u202f% less or 20\u202f% more?`, renderTornado)}
+      </div>
     `;
   }
 
@@ -113,43 +117,47 @@ export class PlanElement extends LitElement {
   }
 
   #card(
-    question: PlanQuestion,
+    name: PlanQuestion,
     asked: TemplateResult,
-    answer: (context: AnswerContext) => TemplateResult,
+    answer: (context: AnswerContext) => Answered,
     below: TemplateResult | typeof nothing = nothing,
   ): TemplateResult {
-    const plan = this.view.state.plans[question];
-    return html`<section class="card plan" id="plan-${question}" aria-label=${questionNames[question]}>
-      <h3 class="question">${asked}</h3>${below}
-      ${plan && this.plans ? this.#body(question, plan, answer, this.plans) : html`<p class="quiet-text">Waits for the scenario’s own run.</p>`}
-    </section>`;
+    const plan = this.view.state.plans[name];
+    const line = { name, label: questionNames[name], asked, changed: () => this.requestUpdate() };
+    if (!plan || !this.plans) return renderLine({ ...line, said: waits, body: null });
+    const isOld = plan.kind !== 'running' && !this.plans.isOf(name, plan);
+    const former = isOld || plan.kind === 'stopped' || (plan.kind === 'running' && plan.sentence === '');
+    const tone = `plan-answer ${former ? 'former' : ''}`;
+    const known = plan.answer && answer({ ...this.#context(this.plans), plan, answer: plan.answer });
+    return renderLine({
+      ...line,
+      said: html`${this.#status(name, plan, isOld, this.plans)}
+        ${known ? html`<div class=${tone}>${known.figure}</div>` : nothing}${plan.answer ? renderDoubts(plan.answer) : nothing}`,
+      body:
+        known?.body || below !== nothing
+          ? html`${below}${known?.body ? html`<div class=${tone}>${known.body}</div>` : nothing}`
+          : null,
+    });
   }
 
-  #body(
-    question: PlanQuestion,
-    plan: Plan,
-    answer: (context: AnswerContext) => TemplateResult,
-    plans: Plans,
-  ): TemplateResult {
-    const ask = html`<button type="button" @click=${() => plans.ask(question)}>Ask</button>`;
-    const isOld = plan.kind !== 'running' && !plans.isOf(question, plan);
-    const status = {
+  /** How far the answer is; nothing of one that stands. */
+  #status(question: PlanQuestion, plan: Plan, isOld: boolean, plans: Plans): TemplateResult | typeof nothing {
+    const asks = () => {
+      setOpen(question, true);
+      plans.ask(question);
+    };
+    const ask = html`<button type="button" @click=${asks}>Ask</button>`;
+    const words: Record<Plan['kind'], TemplateResult | typeof nothing> = {
       offered: html`<p>${offers[question] ?? 'This scenario’s run took long, and an answer takes many.'} ${ask}</p>`,
       running: html`<p class="plan-progress" role="status"><progress max="1" .value=${plan.progress} aria-label="Answered so far"></progress>
         <button type="button" @click=${() => plans.stop(question)}>Stop</button></p>`,
       stopped: html`<p>Stopped before it was answered. ${ask}</p>`,
       failed: isOld
-        ? html`<p class="quiet-text">Waits for the scenario’s own run.</p>`
+        ? waits
         : html`<p>${plan.issues.map(({ message }) => sentence(message)).join(' ')} ${plan.issues.every(({ path }) => path === '') ? ask : nothing}</p>`,
       answered: isOld ? html`<p class="quiet-text">Of the former settings. ${ask}</p>` : nothing,
-    }[plan.kind];
-    const former = isOld || plan.kind === 'stopped' || (plan.kind === 'running' && plan.sentence === '');
-    return html`${status}
-      ${
-        plan.answer
-          ? html`<div class="plan-answer ${former ? 'former' : ''}">${answer({ ...this.#context(plans), plan, answer: plan.answer })}${renderDoubts(plan.answer)}</div>`
-          : nothing
-      }`;
+    };
+    return words[plan.kind];
   }
 
   #context(plans: Plans): Omit<AnswerContext, 'plan' | 'answer'> {
@@ -259,6 +267,7 @@ export class PlanElement extends LitElement {
   }
 }
 
+const waits = html`<p class="quiet-text">Waits for the scenario’s own run.</p>`;
 /** Why it waits to be asked. */
 const offers: Partial<Record<PlanQuestion, string>> = {
   day: 'Each number of replicas takes an answer of its own: some seconds.',

@@ -28,10 +28,12 @@ type Target = Report['slo'][number];
 type Metric = Target['metric'];
 export type Latency = Target & { readonly limit_ms: number };
 
+export const isLatency = (target: Target): target is Latency => target.limit_ms !== null;
+
 /** The target of everybody that the tile of a metric shows: of the 99th percentile before others. */
 function targetOf(report: Report, metric: Metric): Latency | undefined {
   const own = report.slo.filter(
-    (slo): slo is Latency => slo.metric === metric && slo.class === undefined && slo.limit_ms !== null,
+    (slo): slo is Latency => slo.metric === metric && slo.class === undefined && isLatency(slo),
   );
   return own.find(({ percentile }) => percentile === 99) ?? own[0];
 }
@@ -179,7 +181,7 @@ function intervalOf(target: Latency, report: Report): TemplateResult | typeof no
 }
 
 /** To 1.3 times the limit; a lighter box is the band, a line the interval of sampling. */
-function marginBar({ value_ms: value, low, high, band, limit_ms: limit }: Latency): TemplateResult {
+export function marginBar({ value_ms: value, low, high, band, limit_ms: limit }: Latency): TemplateResult {
   const at = (ms: number | null) => Math.min(130, (100 * (ms ?? Infinity)) / limit);
   const over = (name: string, from: number | null, to: number | null, y: number, height: number) =>
     from !== null && at(to) > at(from)
