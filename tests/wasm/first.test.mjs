@@ -111,10 +111,11 @@ test('FirstModule_RunsAsTheWholeOneDoes_OrNamesIt', () => {
       seen.same += 1;
       continue;
     }
-    // It may find fewer: what it lacks has checks of its own, which the whole one asks once it is needed.
+    // It may find fewer, and say of a place with two reasons the other one: what it lacks has checks of its own, which the
+    // whole one asks once it is needed.
     for (const issue of found.issues)
       assert.ok(
-        expected.issues?.some(({ path, message }) => path === issue.path && message === issue.message),
+        expected.issues?.some(({ path }) => path === issue.path),
         `case ${number} is refused by the first module alone: ${JSON.stringify(issue)}\n${text}`,
       );
     seen.refused += 1;
