@@ -217,6 +217,34 @@ await task('embed: ready is repeated until somebody answers', async (page) => {
   assert.equal((await heard(page, 'ready')).length, count);
 });
 
+await task(
+  'embed: the answer of sampling alone gets the bands of the whole page, and no ways out are run',
+  async (page) => {
+    const busy = '&workload.arrivals.rate_per_s=55';
+    const whole = () => site.requests.filter((path) => /servecast-[^/]*\.wasm$/.test(path)).length;
+    const begun = whole();
+    await page.goto(`${site.url}embed.html#p=${preset}${busy}&ui=compact`);
+    const shown = page.locator('.embed-sentence');
+    await shown.getByText('misses').waitFor();
+    await page.waitForFunction(() => document.querySelector('sc-embed').app.store.state.shown?.banded, undefined, {
+      timeout: 120_000,
+    });
+    assert.match(await shown.innerText(), /\d+\s% sure/);
+    const figures = await page.innerText('.embed-numbers');
+    const found = await page.$eval('sc-embed', ({ app }) => app.store.state.ways_out);
+    assert.equal(found, null, 'nobody would see them');
+    assert.ok(whole() > begun, 'both modules were fetched');
+    await page.goto(`${site.url}#p=${preset}${busy}`);
+    await page.waitForFunction(() => document.querySelector('sc-page')?.app.store.state.shown?.banded, undefined, {
+      timeout: 120_000,
+    });
+    for (const range of figures.match(/\([^)]*\)/g)) {
+      const [low, high] = range.slice(1, -1).split(' to ');
+      assert.match(await page.innerText('.numbers'), new RegExp(`${low} to ${high}`), 'one figure has one band');
+    }
+  },
+);
+
 await task('embed: at a click, it first shows what its author got', async (page) => {
   await page.goto(hostPage('click', framed('&autorun=0&ui=compact&v=1.0.1.0&r=meets,95120,15510&f=0123456789abcdef')));
   const frame = await frameOf(page);

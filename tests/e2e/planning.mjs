@@ -269,7 +269,7 @@ const searched = (page) =>
       return search?.kind === 'answered' && !document.querySelector('#plan-search progress');
     },
     undefined,
-    { timeout: 120_000 },
+    { timeout: 400_000 },
   );
 
 await task('plan: the cheapest design, the frontier, and why not the others', async (page) => {

@@ -51,6 +51,8 @@ async function start(): Promise<App | null> {
     const engine = new EngineClient(compileModule(wasmUrl), worker, new URL('.', location.href).href);
     const app = new App(engine, surroundings);
     element.app = app;
+    // Bands need the whole module, which is fetched once the answer is there.
+    if (!(navigator as { connection?: { saveData?: boolean } }).connection?.saveData) app.reasons.askBands();
     app.store.subscribe(() => tell(app));
     await app.start();
     return app;

@@ -57,6 +57,7 @@ function begin(): void {
 
   const app = new App(engine, surroundings, new Store({ ...initialState, theme: savedTheme() }));
   app.reasons.askBands();
+  app.reasons.offerWays();
   // Both come when an address is written by hand; whoever is second finds that the first one has done it.
   for (const kind of ['popstate', 'hashchange']) addEventListener(kind, () => void app.arrive());
 

@@ -434,9 +434,11 @@ export class TailChart extends ChartElement {
   }
 
   get #words(): string {
-    const around = this.#panels.some((metric) => spanOf(this.#target(metric)).low !== null);
+    const targets = this.#panels.map((metric) => this.#target(metric));
+    const around = targets.some((target) => spanOf(target).low !== null);
+    const what = targets.some((target) => target?.band) ? 'band' : '95\u202f% interval of sampling';
     const limited = this.#panels.some((metric) => this.#limits(metric).length > 0);
-    const dot = this.#anyAlong?.words ?? (around ? 'The dot is p99, with its band.' : 'The dot is p99.');
+    const dot = this.#anyAlong?.words ?? `The dot is p99${around ? `, with its ${what}` : ''}.`;
     return `${dot}${limited ? ' Hatched: beyond a limit.' : ''}`;
   }
 

@@ -238,6 +238,7 @@ describe('the app', () => {
     });
     app.remember(new Undo());
     app.reasons.askBands();
+    app.reasons.offerWays();
     await app.start();
   });
   afterEach(() => vi.useRealTimers());

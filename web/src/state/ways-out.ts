@@ -30,6 +30,7 @@ export class Reasons {
   #turn = 0;
   #bandTurn = 0;
   #bands = false;
+  #ways = false;
   /** The bands of what is shown are there, or not to be had. */
   #rested = false;
   #finding: Promise<void> = Promise.resolve();
@@ -64,6 +65,7 @@ export class Reasons {
   }
 
   #offer(): void {
+    if (!this.#ways) return;
     const { shown } = this.#store.state;
     const missed = shown !== null && wantsWayOut(shown);
     const wanted = shown && (missed || hasRoom(shown)) ? shown.outcome : null;
@@ -88,9 +90,14 @@ export class Reasons {
     if (!found.missed && found.kind === 'offered' && !tookLong(shown.outcome.report)) this.look();
   }
 
-  /** From now on bands follow every certain verdict; an embed has none. */
+  /** From now on bands follow every certain verdict. */
   askBands(): void {
     this.#bands = true;
+  }
+
+  /** From now on ways out are offered, or more room; an embed shows none. */
+  offerWays(): void {
+    this.#ways = true;
   }
 
   /** Bands take several runs more: the verdict of sampling alone stands until they are known. */

@@ -3,17 +3,18 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import type { Report } from 'servecast';
 import '../charts/forecast';
-import { formatInterval, formatTime, sentence } from '../lib/format';
+import { formatTime, sentence } from '../lib/format';
 import { readOptions, withoutOptions, type EmbedOptions } from '../share/embed-options';
 import { readPin } from '../share/pin';
 import type { App } from '../state/app';
 import { lastOf, parentOf } from '../state/document';
 import { labelOf } from '../state/fields';
+import { reportOf } from '../state/store';
 import type { ViewContext } from './context';
 import { renderLoad } from './load';
 import { pinInWords } from './pin';
 import { renderField } from './placed';
-import { evidenceWords, renderNumbers } from './tiles';
+import { evidenceWords, rangeText, renderNumbers } from './tiles';
 import { renderSign, renderVerdict } from './verdict';
 import { firstRun } from '../lib/first-run';
 
@@ -129,7 +130,7 @@ export class EmbedElement extends LitElement {
 
   #answer(view: ViewContext): TemplateResult {
     const { shown, run, link_problem: problem, failure } = view.state;
-    const report = problem === null && failure === null ? (shown?.outcome.report ?? null) : null;
+    const report = problem === null && failure === null && shown ? reportOf(shown) : null;
     if (run.kind === 'refused' && run.reason === 'trace_missing') return this.#withoutTrace(view);
     const { ui, metric } = this.options;
     const stops = run.kind === 'refused' || run.kind === 'broken' || view.state.drafts.size > 0;
@@ -208,11 +209,13 @@ function figures(report: Report, only: string | null): TemplateResult[] {
   return [html`<span>${metric.toUpperCase()} p99 <b>${formatTime(p99)}</b></span>`];
 }
 
-function figure({ metric, percentile, value_ms: value, low, high, unbounded }: Target): TemplateResult {
+function figure(target: Target): TemplateResult {
+  const { metric, percentile, value_ms: value, unbounded } = target;
   const name = `${metric.toUpperCase()} p${percentile}`;
   if (unbounded) return html`<span>${name} <b>no bound</b></span>`;
-  const interval = value === null || low === null || high === null ? '' : ` (${formatInterval(low, high, value)})`;
-  return html`<span>${name} <b>${formatTime(value)}</b>${interval}</span>`;
+  const { low, high } = target.band ?? target;
+  const range = value === null ? '' : rangeText(low, high, value);
+  return html`<span>${name} <b>${formatTime(value)}</b>${range === '' ? '' : ` (${range})`}</span>`;
 }
 
 customElements.define('sc-embed', EmbedElement);
