@@ -9,6 +9,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/text.h"
 #include "host/packed.h"
 #include "metrics/words.h"
 #include "servecast/scenario.h"
