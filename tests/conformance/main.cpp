@@ -194,14 +194,17 @@ int RunHybrid(const Arguments& arguments) {
     std::size_t steps = 0;
     say("schedules " + golden.name, Difference(golden, &steps));
   }
-  const Result<std::vector<GoldenCase>> encoder = LoadEncoderCases(arguments.folder);
-  if (!encoder.ok()) {
-    PrintIssues(encoder.issues());
-    return kDifferent;
-  }
-  for (const GoldenCase& golden : encoder.value()) {
-    std::size_t steps = 0;
-    say("encoder, engine: " + golden.name, Difference(golden, &steps));
+  for (const auto& [load, by] : {std::pair(&LoadEncoderCases, "engine"),
+                                 std::pair(&LoadGroupedEncoderCases, "engine by groups")}) {
+    const Result<std::vector<GoldenCase>> encoder = load(arguments.folder);
+    if (!encoder.ok()) {
+      PrintIssues(encoder.issues());
+      return kDifferent;
+    }
+    for (const GoldenCase& golden : encoder.value()) {
+      std::size_t steps = 0;
+      say(fmt::format("encoder, {}: {}", by, golden.name), Difference(golden, &steps));
+    }
   }
   // What no scenario reaches is the reference's alone.
   for (const char* section : {"schedules", "encoder", "remote"}) {

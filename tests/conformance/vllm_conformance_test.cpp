@@ -96,6 +96,15 @@ class VllmEncoderConformance : public VllmConformance {
 TEST_F(VllmEncoderConformance, EveryCase_EngineTakesVllmsSteps) { CompareEngine(); }
 TEST_F(VllmEncoderConformance, EveryCase_ReferenceTakesVllmsSteps) { CompareReference(); }
 
+class VllmGroupedEncoderConformance : public VllmEncoderConformance {
+ protected:
+  Result<std::vector<GoldenCase>> Load() const override {
+    return LoadGroupedEncoderCases(Folder());
+  }
+};
+
+TEST_F(VllmGroupedEncoderConformance, EveryCase_EngineTakesVllmsSteps) { CompareEngine(); }
+
 // A comparer that sees nothing passes everything: change one thing of a step at a time.
 TEST_F(VllmConformance, OneThingOfAStepChanged_IsNamed) {
   const GoldenCase& golden = cases_.front();

@@ -8,7 +8,8 @@
 # Numbers say which differential test has to notice: from 1 on that of one replica, from 101 on of
 # BLIS's rules, from 201 on of clusters, from 301 on of other schedulers, from 401 on of prefill and
 # decode apart, from 501 on of one with drafts, from 601 on of SGLang's scheduler, from 701 on of models
-# with windows, from 801 on of TensorRT-LLM's scheduler, from 901 on of prompts with images.
+# with windows, from 801 on of TensorRT-LLM's scheduler, from 901 on of prompts with images, from 1001
+# on of models whose layers keep KV in groups.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -1095,6 +1096,32 @@ plant_in(replica 918 "decodes do not wait for the encoder"
   const StepPrice alone]==]
   [==[  if (!Planted(918)) without.images = 0;
   const StepPrice alone]==])
+
+# Layers that keep KV in groups, with images (rules B and E of the hybrid golden cases).
+plant_in(grouped_scheduler 1001 "an admission without blocks holds its images (E3)"
+  [==[    if (images_) images_->Drop(head);]==]
+  [==[    if (images_ && !Planted(1001)) images_->Drop(head);]==])
+plant_in(grouped_scheduler 1002 "a victim holds its images (E5)"
+  [==[    images_->Drop(slot.request);]==]
+  [==[    if (!Planted(1002)) images_->Drop(slot.request);]==])
+plant_in(grouped_scheduler 1003 "images are held until their request ends (E5)"
+  [==[    if (images_) images_->Passed(]==]
+  [==[    if (images_ && !Planted(1003)) images_->Passed(]==])
+plant_in(grouped_scheduler 1004 "a running request holds no image that it has encoded (E4)"
+  [==[    if (images) images_->Take(slot.request);]==]
+  [==[    if (images && !Planted(1004)) images_->Take(slot.request);]==])
+plant_in(grouped_scheduler 1005 "a chunk before an image is not split where a state is kept (B13)"
+  [==[    if (tokens > 0) tokens = Split(slot.computed]==]
+  [==[    if (tokens > 0 && !(images && Planted(1005))) tokens = Split(slot.computed]==])
+plant_in(grouped_scheduler 1006 "a state of the same call is hit (B14)"
+  [==[  if (hit.fresh_state) return false;]==]
+  [==[  if (hit.fresh_state && !Planted(1006)) return false;]==])
+plant_in(grouped_kv 1007 "a turn finds the block behind several images (E7)"
+  [==[  return from > 0 && images.size() > 1]==]
+  [==[  return !Planted(1007) && from > 0 && images.size() > 1]==])
+plant_in(grouped_kv 1008 "a window is given up a token late (B3)"
+  [==[computed - group.window + 1);]==]
+  [==[computed - group.window + (Planted(1008) ? 0 : 1));]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

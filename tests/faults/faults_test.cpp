@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "testing/blis_differential.h"
 #include "testing/differential.h"
+#include "testing/hybrid_cases.h"
 #include "testing/pd_cases.h"
 #include "testing/random_drafts.h"
 #include "testing/reference_router.h"
@@ -33,7 +34,8 @@ constexpr int kCases = 1000, kPdCases = 6000, kSglangCases = 3000,
               kTrtllmCases = 3000;  // these are of many kinds
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFault = 301,
               kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601,
-              kFirstWindowFault = 701, kFirstTrtllmFault = 801, kFirstImageFault = 901;
+              kFirstWindowFault = 701, kFirstTrtllmFault = 801, kFirstImageFault = 901,
+              kFirstHybridFault = 1001;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -54,6 +56,8 @@ bool ImagesDiffer(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomImageCase(seed);
   return FirstMismatch(random_case, RunReference(random_case)).has_value();
 }
+
+bool HybridDiffers(std::uint64_t seed) { return HybridDifference(seed).has_value(); }
 
 bool BlisDiffers(std::uint64_t seed) {
   const RandomCase random_case = MakeBlisCase(seed);
@@ -108,6 +112,7 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstHybridFault) return first(HybridDiffers);
   if (fault >= kFirstImageFault) return first(ImagesDiffer);
   if (fault >= kFirstTrtllmFault) return first(TrtllmDiffers, kTrtllmCases);
   if (fault >= kFirstWindowFault) return first(WindowsDiffer);
@@ -121,7 +126,7 @@ int FirstCaught(int fault) {
   return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers),
                    first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer),
                    first(SglangDiffers), first(WindowsDiffer), first(TrtllmDiffers),
-                   first(ImagesDiffer)});
+                   first(ImagesDiffer), first(HybridDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

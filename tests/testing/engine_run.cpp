@@ -61,12 +61,12 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   model.intermediate_size = 256;
   model.vocab_size = 1000;
   model.max_position_embeddings = engine_case.model_max_len;
+  if (engine_case.model) model = *engine_case.model;
   if (engine_case.most_image_tokens > 0) {
     model.vision.num_hidden_layers = model.vision.num_attention_heads = 1;
     model.vision.hidden_size = model.vision.intermediate_size = 8;
     model.vision.max_image_tokens = engine_case.most_image_tokens;
   }
-  if (engine_case.model) model = *engine_case.model;
   HardwareSpec& hardware = scenario.hardware;
   hardware.name = "roomy";
   hardware.memory_gib = 1000;

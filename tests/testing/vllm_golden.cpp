@@ -230,7 +230,8 @@ std::optional<Issue> ReadResults(const fs::path& path, GoldenCase& golden) {
     GoldenRequest& request = golden.results[static_cast<std::size_t>(id)];
     request.arrival_s = table.Real(row, "arrival_s");
     if (table.Has("rejected")) request.rejected = table.Text(row, "rejected");
-    if (!request.rejected.empty()) continue;
+    request.unfinished = table.Text(row, "finish_s").empty();
+    if (!request.rejected.empty() || request.unfinished) continue;
     request.first_scheduled_s = table.Real(row, "first_scheduled_s");
     request.first_token_s = table.Real(row, "first_token_s");
     request.finish_s = table.Real(row, "finish_s");
@@ -499,12 +500,32 @@ Result<std::vector<GoldenCase>> LoadHybridSchedules(const std::string& folder) {
   return LoadSection(folder, "schedules", [](Json&) { return true; });
 }
 
+namespace {
+
+// As vLLM sets them, which a scenario cannot change.
+bool UsualEncoder(const Json& json) {
+  return json["max_num_encoder_input_tokens"].is_null() && json["encoder_cache_size"].is_null();
+}
+
+Result<std::vector<GoldenCase>> WithImages(const std::string& folder,
+                                           Result<std::vector<GoldenCase>> cases) {
+  if (!cases.ok()) return cases;
+  for (GoldenCase& golden : cases.value()) {
+    const fs::path items = fs::path(folder) / "encoder" / ("items_" + golden.name + ".csv");
+    if (std::optional<Issue> issue = ReadImages(items, golden)) return *std::move(issue);
+    golden.engine.disable_chunked_mm_input = golden.settings["disable_chunked_mm_input"] == "true";
+    golden.most_image_tokens = ParseInt(golden.settings["mm_max_tokens_per_item"]).value_or(0);
+  }
+  return cases;
+}
+
+}  // namespace
+
 Result<std::vector<GoldenCase>> LoadEncoderCases(const std::string& folder) {
   Result<std::vector<GoldenCase>> cases = LoadSection(folder, "encoder", [](Json& json) {
     const Json& groups = json["groups"];
     const bool plain = groups.size() == 1 && groups[0]["kind"] == "full_attention" &&
-                       json["max_num_encoder_input_tokens"].is_null() &&
-                       json["encoder_cache_size"].is_null() && json["hang"] == false;
+                       UsualEncoder(json) && json["hang"] == false;
     json.erase("layers");  // as a scenario has it
     return plain;
   });
@@ -515,13 +536,12 @@ Result<std::vector<GoldenCase>> LoadEncoderCases(const std::string& folder) {
                        [](const GoldenExtras& each) { return each.parent >= 0; });
   };
   all.erase(std::remove_if(all.begin(), all.end(), follows), all.end());
-  for (GoldenCase& golden : all) {
-    const fs::path items = fs::path(folder) / "encoder" / ("items_" + golden.name + ".csv");
-    if (std::optional<Issue> issue = ReadImages(items, golden)) return *std::move(issue);
-    golden.engine.disable_chunked_mm_input = golden.settings["disable_chunked_mm_input"] == "true";
-    golden.most_image_tokens = ParseInt(golden.settings["mm_max_tokens_per_item"]).value_or(0);
-  }
-  return cases;
+  return WithImages(folder, std::move(cases));
+}
+
+Result<std::vector<GoldenCase>> LoadGroupedEncoderCases(const std::string& folder) {
+  return WithImages(folder,
+                    LoadSection(folder, "encoder", [](Json& j) { return UsualEncoder(j); }));
 }
 
 Result<std::vector<GoldenCase>> LoadGoldenCases(const std::string& folder) {

@@ -41,7 +41,8 @@ struct GoldenRequest {
   std::int64_t preemptions = 0;
   std::int64_t cached_at_first_schedule = 0, cached_on_resumes = 0;
   std::int64_t first_step = 0, finish_step = 0;
-  std::string rejected;  // empty: it was served
+  std::string rejected;     // empty: it was served
+  bool unfinished = false;  // vLLM hung before its end
 };
 
 struct GoldenCase {
@@ -67,6 +68,8 @@ Result<std::vector<GoldenCase>> LoadHybridSchedules(const std::string& folder);
 // Those of its runs with images that a scenario can ask for: KV in one table, the encoder's budget
 // and cache as vLLM sets them, and no prompt that is what another request still makes.
 Result<std::vector<GoldenCase>> LoadEncoderCases(const std::string& folder);
+// All with that budget and cache, by the scheduler of groups.
+Result<std::vector<GoldenCase>> LoadGroupedEncoderCases(const std::string& folder);
 
 // Every case of `folder`'s manifest.json and of its direct subfolders' manifests. Inputs of a case
 // are looked up where the manifest says, in its folder, then in the parent of it.

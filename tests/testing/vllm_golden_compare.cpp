@@ -190,6 +190,10 @@ std::optional<std::string> FirstDifference(const GoldenCase& golden,
       comparer.Int("first_step", -1, found.first_step);
       continue;
     }
+    if (expected.unfinished) {
+      comparer.Int("finish_step", -1, found.finish_step);
+      continue;
+    }
     comparer.Time("arrival_s", expected.arrival_s, golden.requests.arrival[id]);
     comparer.Time("first_scheduled_s", expected.first_scheduled_s, found.first_scheduled);
     comparer.Time("first_token_s", expected.first_token_s, found.first_token);
@@ -217,6 +221,11 @@ std::optional<std::string> FirstDifference(const GoldenCase& golden,
     if (!expected.rejected.empty()) {
       comparer.Text("state", "rejected",
                     results.state[id] == RequestState::kRejected ? "rejected" : "not rejected");
+      continue;
+    }
+    if (expected.unfinished) {
+      comparer.Text("state", "not completed",
+                    results.state[id] == RequestState::kCompleted ? "completed" : "not completed");
       continue;
     }
     comparer.Time("first_scheduled_s", expected.first_scheduled_s, results.first_scheduled[id]);

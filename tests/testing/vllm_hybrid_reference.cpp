@@ -57,8 +57,8 @@ struct Request {
 struct Settings {
   Tokens budget = 0, seats = 0, longest = 0, threshold = 0, blocks = 0;
   bool caching = false, async = false, by_priority = false, chunked = true, whole_prompt = true;
-  bool align = false, chunked_images = true;
-  double watermark = 0;
+  bool align = false, chunked_images = true, across_gaps = false;
+  double watermark = 0, image_ms = 0;
   Tokens unit = 0;  // prefix_match_unit
   Tokens encoder_budget = 0, encoder_slots = 0;
   std::vector<std::vector<std::size_t>> shown;  // classes of the column `held`
@@ -178,6 +178,8 @@ class Replay {
     s_.watermark = manifest["watermark"].get<double>();
     s_.unit = number("prefix_match_unit", 0);
     s_.chunked_images = !flag("disable_chunked_mm_input");
+    s_.across_gaps = flag("frees_states_across_gaps");
+    s_.image_ms = manifest.value("image_ms", 0.0);
     s_.encoder_budget = number("encoder_compute_budget", 0);
     s_.encoder_slots = free_slots_ = freeable_ = number("encoder_cache_slots", 0);
     s_.shown = manifest["spec_classes"].get<std::vector<std::vector<std::size_t>>>();
@@ -223,8 +225,10 @@ class Replay {
   }
 
   void Run();
+  std::int64_t Evicted() const { return pool_->evicted; }
   std::vector<Row> rows;
   bool hangs = false;
+  ReplayRun seen;  // its counts
 
  private:
   Request& At(int id) { return requests_[static_cast<std::size_t>(id)]; }
@@ -526,9 +530,11 @@ void Replay::GiveUp(Request& r) {
     std::vector<int> released;
     Tokens k =
         std::min(Passed(groups_[i], p) / groups_[i].block, static_cast<Tokens>(table.size()));
-    while (k > 0 && table[static_cast<std::size_t>(k - 1)] >= 0) {
-      released.push_back(table[static_cast<std::size_t>(k - 1)]);
-      table[static_cast<std::size_t>(--k)] = -1;
+    for (; k > 0; --k) {
+      int& block = table[static_cast<std::size_t>(k - 1)];
+      if (block < 0 && !(s_.across_gaps && Aligns(groups_[i]))) break;
+      if (block >= 0) released.push_back(block);
+      block = -1;
     }
     pool_->Release(released);
     const std::int64_t last = r.last_state[i];
@@ -699,6 +705,7 @@ Tokens Replay::Encode(Request& r, Tokens from, Tokens n, std::vector<std::size_t
       images_.erase(oldest);
       image_size_.erase(oldest);
       encoder_evicted_.push_back(oldest);
+      ++seen.images_evicted;
     }
     if (image.gap > 0) {  // (e)
       const Tokens first = std::max(from, image.offset) - image.offset,
@@ -718,7 +725,9 @@ Tokens Replay::Encode(Request& r, Tokens from, Tokens n, std::vector<std::size_t
 void Replay::TakeImages(Member& m) {
   Request& r = At(m.id);
   for (const std::size_t i : found_) {  // a hit counts once the member is scheduled
-    if (r.hits_said.insert(i).second) encoder_hits_.push_back(fmt::format("{}:{}", r.id, i));
+    if (!r.hits_said.insert(i).second) continue;
+    encoder_hits_.push_back(fmt::format("{}:{}", r.id, i));
+    ++seen.image_hits;
   }
   for (const std::size_t i : m.encoded) {
     const Image& image = r.images[i];
@@ -749,6 +758,7 @@ void Replay::Preempt(std::size_t at, Flight& flight) {
   if (member != flight.members.end()) {
     left_ += member->tokens;
     for (const std::size_t i : member->encoded) encoder_left_ += r.images[i].embeds;
+    seen.unencoded_victims += static_cast<std::int64_t>(member->encoded.size());
     flight.members.erase(member);
   }
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(at));
@@ -758,6 +768,7 @@ void Replay::Preempt(std::size_t at, Flight& flight) {
   r.running = false;
   r.loaded = r.remote > 0 && r.loads_async ? true : r.loaded;
   ++r.preemptions;
+  ++seen.preemptions;
   r.hits_said.clear();
   preempted_before_.push_back(std::to_string(r.id));
   if (s_.by_priority) {
@@ -780,7 +791,9 @@ bool Replay::Schedule(Flight& flight) {
     if (s_.threshold > 0) n = std::min(n, s_.threshold);
     n = std::min({n, left_, s_.longest - r.computed - 1});
     Member m;
+    const Tokens asked = n;
     n = Encode(r, r.computed, n, m.encoded);
+    if (n < asked) ++(n > 0 ? seen.cut_before_images : seen.waits_for_encoder);
     n = Split(r.computed, n, r, r.junction);
     if (n <= 0) continue;
     bool itself = false;
@@ -879,11 +892,12 @@ bool Replay::AdmitOne(Request& r, Flight& flight) {
     n = r.known() - computed;
     if (s_.threshold > 0) n = std::min(n, s_.threshold);
     if (!s_.chunked && n > left_) return false;
-    n = std::min(n, left_);
+    const Tokens asked = n = std::min(n, left_);
     n = Encode(r, computed, n, m.encoded);
+    if (n < asked) ++(n > 0 ? seen.cut_before_images : seen.refused_by_encoder);
     if (n <= 0) return false;
     n = Split(computed, n, r, hit.junction);
-    if (n <= 0 || hit.fresh) return false;
+    if (n <= 0) return false;
   }
   const Tokens room =
       Free() -
@@ -895,6 +909,8 @@ bool Replay::AdmitOne(Request& r, Flight& flight) {
     DropImages(r);
     return false;
   };
+  // B14: vLLM's manager of states then asks for more blocks than there are.
+  if (n > 0 && hit.fresh) return refuse();
   if (s_.whole_prompt && needed(r.known(), true) > room) return refuse();
   if (async_load) {  // R4
     Tokens reserved = 0;
@@ -929,6 +945,7 @@ bool Replay::AdmitOne(Request& r, Flight& flight) {
   r.reported = false;
   running_.push_back(r.id);
   r.running = true;
+  seen.hit_tokens += hit.tokens;
   m.id = r.id;
   m.tokens = n;
   m.before = computed;
@@ -1056,7 +1073,7 @@ void Replay::Run() {
         Tokens t = 0, k = 0;
         double q = 0;
         std::vector<std::string> scheduled, kinds, before, sampled, held, encoded;
-        Tokens encoder_tokens = 0;
+        Tokens encoder_tokens = 0, images = 0;
         for (Member& m : flight.members) {
           Request& r = At(m.id);
           t += m.tokens;
@@ -1084,6 +1101,7 @@ void Replay::Run() {
           held.push_back(blocks);
           if (!m.encoded.empty()) {
             std::string list;
+            images += static_cast<Tokens>(m.encoded.size());
             for (const std::size_t i : m.encoded) {
               list += (list.empty() ? "" : ",") + std::to_string(i);
               encoder_tokens += r.images[i].embeds;
@@ -1092,8 +1110,9 @@ void Replay::Run() {
           }
         }
         const double start = std::max(now_, device);
-        const double ms =
-            ((5.0 + 0.02 * static_cast<double>(t)) + 1e-4 * static_cast<double>(k)) + 1e-5 * q;
+        const double ms = ((5.0 + 0.02 * static_cast<double>(t)) + 1e-4 * static_cast<double>(k)) +
+                          1e-5 * q + s_.image_ms * static_cast<double>(images);
+        seen.encoded += images;
         flight.end = start + ms * 1e-3;
         device = flight.end;
         row.real = {{"sched_s", now_}, {"start_s", start}, {"end_s", flight.end}, {"Q", q}};
@@ -1228,7 +1247,44 @@ std::string CompareRows(const std::string& path, const Replay& replay, const Jso
   return "";
 }
 
+// The requests of a table.
+std::vector<Request> RequestsOf(const ReplayInput& input) {
+  const RequestTable& table = input.requests;
+  std::vector<Request> requests(table.arrival.size());
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    Request& r = requests[i];
+    r.id = static_cast<int>(i);
+    r.arrival = static_cast<double>(table.arrival[i]) * 1e-9;
+    r.prompt = table.prompt_tokens[i];
+    r.output = table.output_tokens[i];
+    r.group = input.prefix_groups[i];
+    r.prefix = input.prefix_tokens[i];
+    r.parent = input.parents[i];
+    if (!table.priority.empty()) r.priority = table.priority[i];
+    for (const PromptImage& image : table.ImagesOf(r.id)) {
+      r.images.push_back({std::to_string(image.content), image.offset, image.tokens,
+                          image.row_break, image.embeds});
+    }
+  }
+  return requests;
+}
+
 }  // namespace
+
+ReplayRun ReplayHybrid(const ReplayInput& input) {
+  Replay replay(input.settings, RequestsOf(input), false);
+  replay.Run();
+  ReplayRun run = replay.seen;
+  run.hangs = replay.hangs;
+  run.evicted = replay.Evicted();
+  for (Row& row : replay.rows) {
+    for (const char* time : {"sched_s", "start_s", "end_s"}) {
+      row.text[time] = fmt::format("{:.7f}", row.real[time]);
+    }
+    run.rows.push_back(std::move(row.text));
+  }
+  return run;
+}
 
 std::optional<std::vector<ReplayComparison>> ReplayHybrid(const std::string& folder,
                                                           const std::string& section) {

@@ -198,7 +198,6 @@ constexpr FeaturePair kPairs[] = {
     {kImages, kRoles, "images across a hand-over, or encoded apart, are not modelled"},
     {kImages, kDrafts, "drafts behind images are not modelled"},
     {kImages, kAdapters, "adapters behind images are not modelled"},
-    {kImages, kKvGroups, "images with KV in groups are not modelled"},
     {kQueueCaps, kClosedLoop, "a client that is turned away would ask again at once"},
     {kQueueCaps, kCappedClients, "a client that is turned away would ask again at once"},
     {kScaling, kRoles, "prefill and decode that scale apart are not modelled"},

@@ -2,6 +2,7 @@
 #include "serving/kv/grouped_kv.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace servecast {
 
@@ -120,8 +121,22 @@ void GroupedKv::Free(const std::vector<BlockId>& blocks) {
 
 // ---- Content -------------------------------------------------------------------------------
 
+// Whether a block that its prompt ends in, and those behind it, are its own: as tokens that are
+// made complete it, vLLM keys it by the last image alone, of two or more that lie in it (E7).
+bool GroupedKv::OwnBehindImages(RequestId request, std::int64_t tokens) const {
+  const std::int64_t prompt = requests_.prompt_tokens[static_cast<std::size_t>(request)];
+  if (tokens <= prompt) return false;
+  const std::span<const PromptImage> images = requests_.ImagesOf(request);
+  const std::int64_t from = prompt / plan_.groups.hash_block * plan_.groups.hash_block;
+  return from > 0 && images.size() > 1 && images[images.size() - 2].end() > from;
+}
+
 // Of a request's first `tokens` tokens in a group: equal for equal content, never 0.
 GroupedKv::Key GroupedKv::KeyOf(RequestId request, std::int64_t tokens, std::size_t group) const {
+  const Key place = (static_cast<Key>(tokens) << 8) | static_cast<Key>(group);
+  if (OwnBehindImages(request, tokens)) {
+    return (Key{1} << 63) | (static_cast<Key>(request) << 38) | place;
+  }
   std::int32_t segment =
       requests_.content.empty() ? request : requests_.content[static_cast<std::size_t>(request)];
   while (!requests_.segments.empty()) {
@@ -129,8 +144,7 @@ GroupedKv::Key GroupedKv::KeyOf(RequestId request, std::int64_t tokens, std::siz
     if (content.parent < 0 || tokens > content.shared_tokens) break;
     segment = content.parent;
   }
-  return (static_cast<Key>(segment) << 38) | (static_cast<Key>(tokens) << 8) |
-         static_cast<Key>(group);
+  return (static_cast<Key>(segment) << 38) | place;
 }
 
 // Whether a request may find something: of others, or what it left when it was preempted.
@@ -388,7 +402,15 @@ std::int64_t GroupedKv::Needed(const Table& table, std::int64_t computed,
 
 // ---- Giving up and taking ------------------------------------------------------------------
 
-void GroupedKv::GiveUp(Table& table, std::int64_t computed) {
+void GroupedKv::GiveUp(Table& table, RequestId request, std::int64_t computed) {
+  // Behind it its blocks are in no table, and findable should it be preempted.
+  const auto release = [&](BlockId& id, std::size_t g, std::int64_t position) {
+    const Block& block = blocks_[static_cast<std::size_t>(id)];
+    if (block.content && block.key == 0) {
+      Name(id, KeyOf(request, (position + 1) * GroupAt(g).block_size, g));
+    }
+    scratch_.push_back(std::exchange(id, kNone));
+  };
   for (std::size_t g = 0; g < groups(); ++g) {
     Table::OfGroup& own = table.groups[g];
     const std::int64_t b = GroupAt(g).block_size;
@@ -401,15 +423,14 @@ void GroupedKv::GiveUp(Table& table, std::int64_t computed) {
         if (options_.frees_across_gaps && Aligns(g)) continue;
         break;
       }
-      scratch_.push_back(id);
-      id = kNone;
+      release(id, g, i);
     }
     if (!scratch_.empty()) Free(scratch_);
     if (own.last_state < 0 || own.last_state >= CeilDiv(computed, b) - 1) continue;
     BlockId& id = own.blocks[static_cast<std::size_t>(own.last_state)];
     if (id == kNone) continue;
-    scratch_.assign(1, id);
-    id = kNone;
+    scratch_.clear();
+    release(id, g, own.last_state);
     Free(scratch_);
   }
 }

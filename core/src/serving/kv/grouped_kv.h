@@ -6,8 +6,8 @@
 //   window of 2 blocks       .   .   .   #   #      (.: given up, holds nothing)
 //   state, mode align        .   .   .   .   #      (a block is the state at its end)
 //
-// "Rule" is one of section B of the README of the hybrid golden cases; rules 14 to 20 are those of
-// vLLM's golden traces.
+// "Rule" is one of section B or E of the README of the hybrid golden cases; rules 14 to 20 are
+// those of vLLM's golden traces.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ class GroupedKv {
     bool frees_across_gaps = true;  // B3: else the search stops at the first gap
   };
 
-  // Both outlive it; of the requests only content, segments and prompt tokens are read.
+  // Both outlive it; of the requests only content, segments, images and prompt tokens are read.
   GroupedKv(const KvPlan& plan, const Options& options, const RequestTable& requests);
 
   using BlockId = std::int32_t;
@@ -70,7 +70,7 @@ class GroupedKv {
   // The same of a request that runs, with so many tokens computed or scheduled.
   std::int64_t Needed(const Table& table, std::int64_t computed, std::int64_t tokens) const;
   // B3: of a request with so many tokens computed by steps that are over.
-  void GiveUp(Table& table, std::int64_t computed);
+  void GiveUp(Table& table, RequestId request, std::int64_t computed);
   // Takes the blocks; REQUIRES: they were counted, and are free. Admit holds the last hit first.
   void Admit(Table& table, std::int64_t tokens);
   void Take(Table& table, std::int64_t computed, std::int64_t tokens);
@@ -118,6 +118,7 @@ class GroupedKv {
   }
   // B3: tokens that the group no longer needs.
   std::int64_t Passed(std::size_t g, std::int64_t computed) const;
+  bool OwnBehindImages(RequestId request, std::int64_t tokens) const;
   Key KeyOf(RequestId request, std::int64_t tokens, std::size_t group) const;
   BlockId Find(Key key) const;
   bool Asked(RequestId request) const;

@@ -26,6 +26,9 @@ GroupedScheduler::GroupedScheduler(Replica& replica)
       aligns_(in_.kv_plan->groups.state_block > 0 &&
               in_.kv_plan->rules.Mode() == StateMode::kAlign),
       queue_(in_.results.state, replica.policy().by_key()),
+      images_(MakeEncoderCache(in_.requests,
+                               std::max(in_.engine.max_num_batched_tokens, in_.most_image_tokens),
+                               in_.engine.disable_chunked_mm_input)),
       outputs_(replica.most_in_flight()),
       slot_of_(in_.scratch.slot),
       decodes_(1) {
@@ -58,6 +61,7 @@ void GroupedScheduler::TellMachine() {
 Formed GroupedScheduler::Form(StepPlan& plan) {
   if (!HasRequests()) return Formed::kNothing;
   kv_.BeginCall();
+  if (images_) images_->BeginStep();
   members_.clear();
   left_ = budget_;
   Grant(plan);
@@ -68,8 +72,10 @@ Formed GroupedScheduler::Form(StepPlan& plan) {
     ++tokenless_calls_;
   }
   kv_.EndCall();
+  // To look at a head with images changes what the encoder's cache has.
   const bool lasts = plan.preempted.empty() && queue_.size() > 0 &&
-                     (plan.blocked == BlockedBy::kSeats || plan.blocked == BlockedBy::kKvBlocks);
+                     (plan.blocked == BlockedBy::kSeats ||
+                      (plan.blocked == BlockedBy::kKvBlocks && !HasImages(queue_.Head())));
   head_waits_ = lasts ? plan.blocked : BlockedBy::kNothing;
   replica_.SmoothPreemptions(plan.preempted.size(), running());
   TellMachine();
@@ -120,11 +126,14 @@ void GroupedScheduler::Grant(StepPlan& plan) {
     Slot& slot = At(id);
     slot.chunk = 0;
     std::int64_t tokens = Asked(slot);
+    const bool images = tokens > 0 && HasImages(slot.request);
+    if (images) tokens = images_->Cut(slot.request, slot.computed, tokens);
     if (tokens > 0) tokens = Split(slot.computed, tokens, slot.prompt, slot.known, slot.junction);
     if (tokens <= 0) continue;
     const bool quiet = tokens == 1 && slot.computed < slot.quiet_until &&
                        slot.in_flight == slot.quiet_lag && slot.computed >= slot.prompt;
     if (!quiet && !TakeFor(i, tokens, plan)) return;
+    if (images) images_->Take(slot.request);
     slot.chunk = tokens;
     left_ -= tokens;
     members_.push_back(id);
@@ -136,7 +145,7 @@ void GroupedScheduler::Grant(StepPlan& plan) {
 bool GroupedScheduler::TakeFor(std::size_t& at, std::int64_t tokens, StepPlan& plan) {
   Slot& slot = At(running_[at]);
   for (;;) {
-    kv_.GiveUp(slot.table, slot.computed - slot.in_flight);
+    kv_.GiveUp(slot.table, slot.request, slot.computed - slot.in_flight);
     if (kv_.Needed(slot.table, slot.computed, slot.computed + tokens) <= kv_.free()) break;
     in_.recorder->BlocksRefused(1);
     const std::size_t victim = Victim();
@@ -191,6 +200,10 @@ void GroupedScheduler::Preempt(std::size_t at, StepPlan& plan) {
   }
   in_.results.generated[r] = static_cast<std::int32_t>(slot.known - slot.prompt);
   kv_.Release(slot.table, slot.request, true);
+  if (images_) {
+    images_->TakeOut(slot.request);
+    images_->Drop(slot.request);
+  }
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(at));
   replica_.Preempted(slot.request);
   plan.preempted.push_back(slot.request);
@@ -211,22 +224,23 @@ void GroupedScheduler::Admit(StepPlan& plan) {
   }
 }
 
-// Why it cannot be admitted.
+// Why it cannot be admitted. What its images hold of the encoder's cache it keeps, unless it is for
+// blocks, or a state of this call (B14), that it waits (E3).
 BlockedBy GroupedScheduler::AdmitHead() {
   const RequestId head = queue_.Head();
   const std::int64_t known = Known(head);
   const std::int64_t prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(head)];
   const GroupedKv::Hit hit = kv_.LookUp(head, known);
-  if (hit.fresh_state) return BlockedBy::kTokenBudget;  // B14
   std::int64_t tokens = std::min(known - hit.tokens, Threshold());
   if (!in_.engine.enable_chunked_prefill && tokens > left_) return BlockedBy::kTokenBudget;
-  tokens = Split(hit.tokens, std::min(tokens, left_), prompt, known, hit.junction);
+  tokens = std::min(tokens, left_);
+  if (HasImages(head)) tokens = images_->Cut(head, hit.tokens, tokens);
+  if (tokens > 0) tokens = Split(hit.tokens, tokens, prompt, known, hit.junction);
   if (tokens <= 0) return BlockedBy::kTokenBudget;
-  const std::int64_t room = kv_.free() - (running_.empty() ? 0 : watermark_);
-  if (in_.engine.scheduler_reserve_full_isl && kv_.NeededToAdmit(known, true) > room) {
-    return BlockedBy::kKvBlocks;
+  if (!FitsWith(hit, known, hit.tokens + tokens)) {
+    if (images_) images_->Drop(head);
+    return hit.fresh_state ? BlockedBy::kTokenBudget : BlockedBy::kKvBlocks;
   }
-  if (kv_.NeededToAdmit(hit.tokens + tokens, false) > room) return BlockedBy::kKvBlocks;
   queue_.Pop();
   const SlotId id = Seat(head);
   Slot& slot = At(id);
@@ -236,10 +250,20 @@ BlockedBy GroupedScheduler::AdmitHead() {
   kv_.Admit(slot.table, hit.tokens + tokens);
   kv_.Register(slot.table, head, std::min(hit.tokens + tokens, known));
   kv_.RegisterInside(slot.table, head, hit.tokens, std::min(hit.tokens + tokens, known));
+  if (HasImages(head)) images_->Take(head);
   left_ -= tokens;
   members_.push_back(id);
   if (kv_.prefix_caching()) CountHit(slot, known);
   return BlockedBy::kNothing;
+}
+
+// Whether the last look-up's request, of so many known tokens, may have its first `tokens` now.
+bool GroupedScheduler::FitsWith(const GroupedKv::Hit& hit, std::int64_t known,
+                                std::int64_t tokens) const {
+  if (hit.fresh_state) return false;  // B14
+  const std::int64_t room = kv_.free() - (running_.empty() ? 0 : watermark_);
+  if (in_.engine.scheduler_reserve_full_isl && kv_.NeededToAdmit(known, true) > room) return false;
+  return kv_.NeededToAdmit(tokens, false) <= room;
 }
 
 GroupedScheduler::SlotId GroupedScheduler::Seat(RequestId request) {
@@ -319,6 +343,7 @@ void GroupedScheduler::Fill(StepPlan& plan) {
   }
   plan.shape.decode_seqs = decodes;
   plan.shape.decode_context_tokens = context;
+  if (images_) plan.shape.images = images_->images();
 }
 
 void GroupedScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interference) {
@@ -330,6 +355,9 @@ void GroupedScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interfe
   scheduled_ += static_cast<std::int64_t>(members_.size());
   for (const SlotId id : members_) {
     Slot& slot = At(id);
+    if (plan.encode > 0 && slot.computed < slot.prompt && slot.known == slot.prompt) {
+      in_.results.AddEncode(static_cast<std::size_t>(slot.request), plan.encode);
+    }
     slot.computed += slot.chunk;
     slot.in_flight += slot.chunk;
     const bool sampled = slot.computed >= slot.known + slot.placeholders;
@@ -349,6 +377,7 @@ void GroupedScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interfe
             interference_ - slot.interference_before;
       }
     }
+    if (images_) images_->Computed(slot.request, slot.computed - slot.placeholders);
     slot.kind = MemberKind::kContinued;
     slot.last_step = step.end;
     outputs.push_back({id, slot.request, slot.admission, slot.chunk, sampled, false});
@@ -363,6 +392,7 @@ void GroupedScheduler::Apply(Step& step) {
       continue;
     }
     slot.in_flight -= output.tokens;
+    if (images_) images_->Passed(output.request, output.sampled);  // E5
     if (!output.sampled) continue;
     --slot.placeholders;
     ++slot.known;
@@ -406,6 +436,7 @@ void GroupedScheduler::EndInQueue(const Output& output, Step& step) {
   }
   in_.scratch.last_token[r] = step.end;
   if (in_.results.generated[r] < replica_.OutputLimit(output.request)) return;
+  if (images_) images_->Drop(output.request);
   queue_.DropOne();
   head_waits_ = BlockedBy::kNothing;
   replica_.EndedInQueue();
@@ -507,6 +538,7 @@ void GroupedScheduler::EndRun(std::int64_t steps) {
 bool GroupedScheduler::GiveUp(RequestId request) {
   head_waits_ = BlockedBy::kNothing;
   const auto r = static_cast<std::size_t>(request);
+  if (images_) images_->Drop(request);
   if (in_.results.state[r] == RequestState::kQueued) {
     queue_.DropOne();
     replica_.QueueChanged();

@@ -2,16 +2,19 @@
 // one schedule call after another, each over all that run. A request that decodes is looked at
 // closely only where its blocks change, which it knows in advance.
 //
-// "Rule" with a number is one of vLLM's golden traces' README, with B one of the hybrid set's. What
-// it has not is in io/feature_checks.cpp: drafts, adapters, pipeline stages, KV from elsewhere.
+// "Rule" with a number is one of vLLM's golden traces' README, with B or E one of the hybrid set's.
+// What it has not is in io/feature_checks.cpp: drafts, adapters, pipeline stages, KV from
+// elsewhere.
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <vector>
 
 #include "base/base.h"
 #include "serving/kv/grouped_kv.h"
 #include "serving/replica/decode_group.h"
+#include "serving/replica/encoder_cache.h"
 #include "serving/replica/replica.h"
 #include "serving/replica/scheduler.h"
 #include "serving/replica/wait_queue.h"
@@ -37,9 +40,11 @@ class GroupedScheduler final : public Scheduler {
   std::int64_t running() const override { return static_cast<std::int64_t>(running_.size()); }
   std::int64_t waiting() const override { return queue_.size(); }
   bool HasRequests() const override { return !running_.empty() || queue_.size() > 0; }
-  bool MayStall() const override { return false; }
+  // E8: those that run wait for room for their images, which they hold themselves.
+  bool MayStall() const override { return images_ && aligns_; }
   TimeNs QuietUntil() override { return replica_.now(); }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
+  std::int64_t image_hits() const override { return images_ ? images_->hits() : 0; }
   const PrefixCacheReport& prefix_cache() override;
   std::int64_t walked() const override { return kv_.taken() / 4 + scheduled_ / 8; }
   void Observe(StepRecord& record) const override;
@@ -99,6 +104,8 @@ class GroupedScheduler final : public Scheduler {
   void Preempt(std::size_t at, StepPlan& plan);
   void Admit(StepPlan& plan);
   BlockedBy AdmitHead();
+  bool FitsWith(const GroupedKv::Hit& hit, std::int64_t known, std::int64_t tokens) const;
+  bool HasImages(RequestId request) const { return images_ && images_->Has(request); }
   SlotId Seat(RequestId request);
   void Unseat(SlotId id);
   void SetQuiet(Slot& slot, std::int64_t computed, std::int64_t in_flight);
@@ -117,6 +124,7 @@ class GroupedScheduler final : public Scheduler {
   const std::int64_t budget_, watermark_;
   const bool victim_by_priority_, aligns_;
   WaitQueue queue_;
+  std::shared_ptr<EncoderCache> images_;  // nullptr: no prompt has any
   std::vector<Slot> slots_;
   std::vector<SlotId> free_slots_;
   std::vector<SlotId> running_;               // in order of admission
