@@ -110,7 +110,8 @@ void CheckTimes(const SglangCase& c, const ReplicaRun& run) {
 
 TEST(DifferentialSglang, RandomCases_EqualTheReference) {
   std::int64_t loops = 0, turns = 0, steps = 0, retracted = 0, preempted = 0, chunks = 0, mixed = 0,
-               hits = 0, lost = 0, stopped = 0, forever = 0;
+               hits = 0, lost = 0, stopped = 0, forever = 0, images = 0, image_hits = 0,
+               images_evicted = 0, images_too_large = 0;
   for (std::uint64_t seed = 1; seed <= Cases(); ++seed) {
     const SglangCase drawn = MakeSglangCase(seed);
     const std::unique_ptr<LatencyModel> latency = LatencyFor(seed);
@@ -135,6 +136,12 @@ TEST(DifferentialSglang, RandomCases_EqualTheReference) {
     for (const SglangResult& result : reference.results) hits += result.cached_tokens > 0 ? 1 : 0;
     steps += static_cast<std::int64_t>(reference.steps.size());
     ASSERT_EQ(run.counts.lost_victims, reference.would_lose) << Describe(c);
+    ASSERT_EQ(run.counts.encoded_images, reference.encoded_images) << Describe(c);
+    ASSERT_EQ(run.counts.image_hits, reference.image_hits) << Describe(c);
+    images += reference.encoded_images;
+    image_hits += reference.image_hits;
+    images_evicted += reference.images_evicted;
+    images_too_large += reference.images_too_large;
     lost += reference.would_lose > 0 ? 1 : 0;
     stopped += reference.out_of_memory ? 1 : 0;
     forever += reference.waits_for_ever ? 1 : 0;
@@ -149,7 +156,9 @@ TEST(DifferentialSglang, RandomCases_EqualTheReference) {
       static_cast<long long>(stopped), static_cast<long long>(forever));
   if (Cases() < 1000) return;
   EXPECT_GT(forever, 0);
-  for (const std::int64_t count : {loops, turns, retracted, preempted, chunks, mixed, hits})
+  EXPECT_GT(images_too_large, 0);
+  for (const std::int64_t count : {loops, turns, retracted, preempted, chunks, mixed, hits, images,
+                                   image_hits, images_evicted})
     EXPECT_GT(count, static_cast<std::int64_t>(Cases() / 40));
 }
 
@@ -198,6 +207,11 @@ TEST(DifferentialSglang, Replicas_DoWhatOneAloneDoes) {
         own.max_new_tokens.push_back(c.requests.max_new_tokens[r]);
         own.priority.push_back(c.requests.priority[r]);
         if (!c.requests.content.empty()) own.content.push_back(c.requests.content[r]);
+        if (c.requests.images_until.empty()) continue;
+        for (const PromptImage& image : c.requests.ImagesOf(static_cast<RequestId>(r))) {
+          own.images.push_back(image);
+        }
+        own.images_until.push_back(static_cast<std::int64_t>(own.images.size()));
       }
       const ReplicaRun alone =
           RunReplica({own, whole.engine, whole.scheduler, whole.model_max_len, std::nullopt},

@@ -83,6 +83,31 @@ void MakeLoop(Dice& dice, RequestTable& t) {
   }
 }
 
+// Anywhere in prompts, none over another. Embeds are as many as it takes to fill the memory for
+// them: of that of every case, 100 MiB, one takes 256 bytes (engine_run.cpp).
+void MakeImages(std::uint64_t seed, SglangCase& made) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 53);
+  made.settings.kept_embeds = 100 * 1024 * 1024 / 256;
+  if (dice.Percent(60)) return;
+  RequestTable& t = made.requests;
+  const std::int64_t contents = dice.Pick<std::int64_t>({2, 10, 1000});
+  const std::int64_t most = made.settings.kept_embeds / dice.Pick<std::int64_t>({1, 3, 10});
+  for (const std::int32_t prompt : t.prompt_tokens) {
+    for (std::int64_t at = dice.Between(0, 20); at < prompt && dice.Percent(70);) {
+      PromptImage image;
+      image.content = dice.Between(0, contents - 1);
+      image.offset = static_cast<std::int32_t>(at);
+      image.tokens = static_cast<std::int32_t>(dice.Between(1, 30));
+      if (image.end() > prompt) break;
+      image.embeds = static_cast<std::int32_t>(1 + image.content * 7919 % most +
+                                               (image.content % 50 == 49 ? 450'000 : 0));
+      t.images.push_back(image);
+      at = image.end() + dice.Between(0, 20);
+    }
+    t.images_until.push_back(static_cast<std::int64_t>(t.images.size()));
+  }
+}
+
 }  // namespace
 
 SglangCase MakeSglangCase(std::uint64_t seed) {
@@ -126,6 +151,7 @@ SglangCase MakeSglangCase(std::uint64_t seed) {
   }
   if (!crowd && dice.Percent(25)) MakeLoop(dice, t);
   if (turns == 0) t.think.clear();
+  MakeImages(seed, made);
   return made;
 }
 
@@ -139,6 +165,7 @@ RandomLatencySpec MakeSglangLatency(std::uint64_t seed) {
   spec.per_chunk_context = dice.Between(0, 100);
   spec.per_chunk_prompt = dice.Between(0, 10);
   spec.per_chunk_sample = dice.Between(0, 50'000);
+  spec.per_image = dice.Between(0, 3'000'000);
   return spec;
 }
 

@@ -152,6 +152,7 @@ class Sglang {
   bool Arrivals();
   std::unique_ptr<Batch> Schedule();
   void Merge();
+  std::int64_t Encode(const Request& r, std::int64_t from, std::int64_t to);
   void Launch(const std::shared_ptr<Batch>& batch);
   void Apply();
   void Token(Request& r, std::size_t step);
@@ -181,6 +182,8 @@ class Sglang {
   std::deque<std::pair<std::size_t, std::shared_ptr<Batch>>> in_flight_;  // with its step's number
   TimeNs now_ = 0, device_free_ = 0;
   SglangOutput out_;
+
+  std::vector<PromptImage> embeddings_;  // kept, the latest used last
 
   // Of a pass.
   Requests retracted_, preempted_;
@@ -704,6 +707,37 @@ std::unique_ptr<Batch> Sglang::Schedule() {
   return batch;
 }
 
+// Of no recorded run: each image that has a token in the step, unless its embeds are kept.
+std::int64_t Sglang::Encode(const Request& r, std::int64_t from, std::int64_t to) {
+  std::int64_t encoded = 0;
+  for (const PromptImage& image : in_.requests.ImagesOf(r.id)) {
+    bool here = false;
+    for (std::int64_t t = from; t < to; ++t) here |= t >= image.offset && t < image.end();
+    if (!here) continue;
+    const auto at =
+        std::find_if(embeddings_.begin(), embeddings_.end(),
+                     [&](const PromptImage& kept) { return kept.content == image.content; });
+    if (at != embeddings_.end()) {
+      ++out_.image_hits;
+      std::rotate(at, at + 1, embeddings_.end());
+      continue;
+    }
+    ++encoded;
+    embeddings_.push_back(image);
+    const auto over = [&] {
+      std::int64_t embeds = 0;
+      for (const PromptImage& kept : embeddings_) embeds += kept.embeds;
+      return embeds > c_.kept_embeds;
+    };
+    out_.images_too_large += image.embeds > c_.kept_embeds ? 1 : 0;
+    while (over()) {
+      embeddings_.erase(embeddings_.begin());
+      ++out_.images_evicted;
+    }
+  }
+  return encoded;
+}
+
 void Sglang::Launch(const std::shared_ptr<Batch>& batch) {
   BatchShape shape;
   std::vector<PrefillChunk> chunks;
@@ -718,6 +752,7 @@ void Sglang::Launch(const std::shared_ptr<Batch>& batch) {
       continue;
     }
     chunks.push_back({member.tokens, member.prefix, r.prompt, member.kind == 'e'});
+    shape.images += Encode(r, member.prefix, member.prefix + member.tokens);
     if (r.result.first_step < 0) {
       r.result.first_step = static_cast<std::int64_t>(out_.steps.size());
       r.result.first_scheduled = step.start;
@@ -728,6 +763,7 @@ void Sglang::Launch(const std::shared_ptr<Batch>& batch) {
     r.resumes = false;
   }
   shape.prefill = chunks;
+  out_.encoded_images += shape.images;
   step.end = device_free_ = step.start + in_.latency.Price(shape).duration;
   step.mode = batch->mode;
   step.members = batch->members;

@@ -46,7 +46,8 @@ struct SglangSettings {
   std::int64_t clip_max_new_tokens = 4096;
   std::int64_t in_batch_check_threshold = 32;
   std::int64_t in_batch_deprioritize_threshold = 32;
-  bool is_0_5_9 = false;  // by the rules of then (the README's "Age of these rules")
+  std::int64_t kept_embeds = 0;  // that SGLANG_VLM_CACHE_SIZE_MB has room for
+  bool is_0_5_9 = false;         // by the rules of then (the README's "Age of these rules")
 };
 
 struct SglangMember {
@@ -84,7 +85,7 @@ struct SglangResult {
 };
 
 struct SglangInput {
-  const RequestTable& requests;              // arrivals, lengths, contents and priorities
+  const RequestTable& requests;              // arrivals, lengths, contents, images and priorities
   const std::vector<std::int64_t>& max_new;  // a request's limit on its output tokens
   SglangSettings settings;
   const LatencyModel& latency;
@@ -94,6 +95,7 @@ struct SglangOutput {
   std::vector<SglangStep> steps;
   std::vector<SglangResult> results;
   std::int64_t would_lose = 0;  // victims of a preemption, by rule 38
+  std::int64_t encoded_images = 0, image_hits = 0, images_evicted = 0, images_too_large = 0;
   bool out_of_memory = false;   // it would have stopped with an error; here somebody waits
   bool waits_for_ever = false;  // it would have: what it lets a request ask for is never admitted
 };

@@ -36,6 +36,8 @@ void Refuse(const Scenario& s, Issues& issues) {
        "found %, allowed \"fcfs\" and \"lof\" with enable_priority_scheduling unless "
        "disable_priority_preemption is set: where prefixes order the queue, two requests may "
        "preempt each other for ever"},
+      {e.disable_chunked_mm_input, "/engine/disable_chunked_mm_input",
+       "found true, allowed false with scheduler.policy \"sglang\": it is an option of vLLM's"},
       {e.enable_chunked_prefill && e.max_num_batched_tokens < e.block_size,
        "/engine/max_num_batched_tokens",
        "found %, allowed from engine.block_size up with scheduler.policy \"sglang\": a chunk is "
@@ -54,7 +56,7 @@ const SchedulerEntry kEntry = {
     .help =
         "SGLang: prompts first, tokens when none can be admitted; admission by an estimate of what "
         "will be needed, and retraction when it was too low",
-    .has = {kWholePrompts},
+    .has = {kWholePrompts, kImages},
     .lacks = kSglangLacks,
     .make = nullptr,
     .splits_prompts = true,

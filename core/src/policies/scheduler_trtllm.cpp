@@ -20,6 +20,9 @@ constexpr Lack kTrtllmLacks[] = {
     {kPriorities, "its priorities are in scheduler.waiting_queue"},
     {kVictims, "it pauses the last of its list"},
     {kPreemptionMean, "it keeps no average of preemptions"},
+    {kImages,
+     "when it encodes them beside chunks and reused blocks is not known; vLLM and SGLang are "
+     "modelled"},
 };
 
 void Refuse(const Scenario& s, Issues& issues) {

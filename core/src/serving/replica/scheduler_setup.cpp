@@ -61,6 +61,14 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEnt
   return departures;
 }
 
+// SGLANG_VLM_CACHE_SIZE_MB is 100 unless it is set; an embed is as wide as the model, and as often
+// there as the encoder has mergers.
+std::int64_t KeptEmbeds(const ModelSpec& model) {
+  constexpr std::int64_t kBytes = std::int64_t{100} << 20;
+  const std::int64_t each = model.hidden_size * std::max<std::int64_t>(model.vision.num_mergers, 1);
+  return kBytes / std::max<std::int64_t>(each * BytesPerValue(model.torch_dtype), 1);
+}
+
 }  // namespace
 
 std::unique_ptr<SchedulerSetup> MakeSchedulerSetup(const Scenario& scenario, const ModelCost& cost,
@@ -75,6 +83,7 @@ std::unique_ptr<SchedulerSetup> MakeSchedulerSetup(const Scenario& scenario, con
     setup.declared_output = std::max<std::int64_t>(setup.declared_output, output);
   }
   setup.departures = DeparturesOf(scenario, *setup.entry);
+  setup.kept_embeds = KeptEmbeds(scenario.model);
   return made;
 }
 

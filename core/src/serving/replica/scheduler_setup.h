@@ -20,6 +20,7 @@ struct SchedulerSetup {
   std::int64_t report_block = 1;     // KV blocks here to one of the report's
   std::int64_t declared_output = 0;  // by each client; in compat vidur its true one
   std::vector<std::string_view> departures;
+  std::int64_t kept_embeds = 0;  // of images, that SGLang has room for in host memory
 };
 
 // Requires: `scenario` has one pool.

@@ -35,7 +35,8 @@ SglangScheduler::SglangScheduler(Replica& replica)
       ratio_(FirstRatio(options_)),
       decodes_(page_),
       finishes_(static_cast<std::int32_t>(in_.engine.max_num_seqs)),
-      outputs_(replica.most_in_flight()) {
+      outputs_(replica.most_in_flight()),
+      embeddings_(in_.setup.kept_embeds) {
   seats_.jobs.assign(static_cast<std::size_t>(in_.engine.max_num_seqs), kNoJob);
   for (auto seat = static_cast<std::int32_t>(in_.engine.max_num_seqs); seat > 0;) {
     seats_.free.push_back(--seat);

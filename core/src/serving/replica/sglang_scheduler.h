@@ -14,6 +14,9 @@
 // a member, and many in a row are one run of the machine. Memory is counted in the machine's KV
 // blocks, one a page; what the radix cache keeps and nobody uses counts there as free.
 //
+// Images are encoded in the forward pass of the step that computes tokens of theirs, and cost
+// admission nothing (image_embeddings.h; of no recorded run).
+//
 // "Rule" is one of the README of SGLang's golden traces. One is not followed: by rule 38 SGLang
 // loses requests; here they go back to the queue.
 #pragma once
@@ -32,6 +35,7 @@
 #include "base/indexed_heap.h"
 #include "serving/kv/radix_cache.h"
 #include "serving/replica/decode_group.h"
+#include "serving/replica/image_embeddings.h"
 #include "serving/replica/replica.h"
 #include "serving/replica/scheduler.h"
 
@@ -62,6 +66,7 @@ class SglangScheduler final : public Scheduler {
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   const PrefixCacheReport& prefix_cache() override;
   std::int64_t walked() const override { return tree_.walked() + counts_.summed / 8; }
+  std::int64_t image_hits() const override { return embeddings_.hits(); }
   void Observe(StepRecord& record) const override;
   void ObserveAfter(StepRecord& record) const override;
 
@@ -237,6 +242,7 @@ class SglangScheduler final : public Scheduler {
   void Fill(StepPlan& plan);
   void FillDecodes(StepPlan& plan);
   void FillExtends(StepPlan& plan);
+  std::int64_t Encoded(RequestId request, std::int64_t from, std::int64_t to);
   void Begin(Job& job);
   void CountHit(const Job& job);
   void CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requests);
@@ -377,6 +383,7 @@ class SglangScheduler final : public Scheduler {
 
   std::vector<Outputs> outputs_;  // by a step's place
   PrefixCacheReport cached_;
+  ImageEmbeddings embeddings_;
 };
 
 }  // namespace servecast

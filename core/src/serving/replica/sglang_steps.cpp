@@ -48,6 +48,7 @@ void SglangScheduler::FillExtends(StepPlan& plan) {
     const auto r = static_cast<std::size_t>(job.request);
     plan.chunks.push_back(
         {extend.tokens, job.kv - extend.tokens, in_.requests.prompt_tokens[r], extend.ends});
+    plan.shape.images += Encoded(job.request, job.kv - extend.tokens, job.kv);
     plan.kv_unused += CeilToPages(job.kv) - job.kv;
     if (job.begun) {
       job.kind = MemberKind::kContinued;
@@ -61,6 +62,15 @@ void SglangScheduler::FillExtends(StepPlan& plan) {
       CountHit(job);
     }
   }
+}
+
+// Images that a step encodes for the tokens [from, to) of a prompt.
+std::int64_t SglangScheduler::Encoded(RequestId request, std::int64_t from, std::int64_t to) {
+  std::int64_t images = 0;
+  for (const PromptImage& image : in_.requests.ImagesOf(request)) {
+    if (image.offset < to && image.end() > from && embeddings_.Encodes(image)) ++images;
+  }
+  return images;
 }
 
 void SglangScheduler::Begin(Job& job) {
@@ -180,6 +190,10 @@ void SglangScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interfer
   last_decoded_ = plan.shape.decode_seqs > 0;
   times_.launched_until = step.end;
   if (!plan.chunks.empty()) times_.interference += interference;
+  for (const Extend& extend : last_.extends) {
+    if (plan.encode == 0 || At(extend.job).out > 0) continue;
+    in_.results.AddEncode(static_cast<std::size_t>(At(extend.job).request), plan.encode);
+  }
   if (last_decoded_) LaunchDecodes(step, outputs);
   LaunchExtends(step, outputs);
   step.plain = outputs.extends.empty() && outputs.first.empty() && outputs.last.empty();
