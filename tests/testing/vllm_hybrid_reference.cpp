@@ -301,7 +301,9 @@ class Replay {
   void TakeImages(Member& m);
   void DropImage(Request& r, std::size_t i);
   void DropImages(Request& r) {
-    for (std::size_t i = 0; i < r.images.size(); ++i) DropImage(r, i);
+    for (std::size_t i = 0; i < r.images.size(); ++i) {
+      if (r.references.count(i) > 0) DropImage(r, i);
+    }
   }
   bool Schedule(Flight& flight);
   void Preempt(std::size_t at, Flight& flight);
@@ -673,7 +675,7 @@ Tokens Replay::Encode(Request& r, Tokens from, Tokens n, std::vector<std::size_t
   found_.clear();
   if (s_.encoder_budget == 0) return n;
   found_.clear();
-  Tokens embeds = 0;
+  Tokens embeds = 0, left = encoder_left_;
   std::set<std::string> here;
   const Tokens upto = from + n;
   for (std::size_t i = 0; i < r.images.size(); ++i) {
@@ -694,7 +696,7 @@ Tokens Replay::Encode(Request& r, Tokens from, Tokens n, std::vector<std::size_t
       n = image.offset - from;
       break;
     }
-    if (image.embeds > encoder_left_ || embeds + image.embeds > freeable_) {  // (d)
+    if (image.embeds > left || embeds + image.embeds > freeable_) {  // (d)
       n = from < image.offset ? image.offset - from : 0;
       break;
     }
@@ -714,7 +716,7 @@ Tokens Replay::Encode(Request& r, Tokens from, Tokens n, std::vector<std::size_t
       for (Tokens t = first; t < last; ++t) some = some || (t + 1) % image.gap != 0;
       if (!some) continue;
     }
-    encoder_left_ -= image.embeds;  // (f)
+    left -= image.embeds;  // (f)
     embeds += image.embeds;
     here.insert(image.hash);
     chosen.push_back(i);
@@ -735,6 +737,7 @@ void Replay::TakeImages(Member& m) {
     image_size_[image.hash] = image.embeds;
     free_slots_ -= image.embeds;
     freeable_ -= image.embeds;
+    encoder_left_ -= image.embeds;
     r.references.insert(i);
     r.hits_said.insert(i);  // what it computed itself is no hit
   }
