@@ -110,6 +110,7 @@ void ImageDrawer::Extend(const Session&, ContentSegment&, RequestTable&) {}
 void ImageDrawer::Add(const Session&, std::int64_t, std::int64_t, std::size_t, RequestTable&) {}
 void CheckImages(const Scenario&, Issues&) {}
 void ReportImages(const RunView&, Report&) {}
+std::string HangWords(const Scenario&, const Report&) { return ""; }
 EncoderTimes::EncoderTimes(const Scenario&, const ModelCost&) {}
 
 void VisitPools(const Report&, Scope, JsonPut&) {}

@@ -210,7 +210,7 @@ TEST(Images, Refusals_SayWhy) {
     return Listed(IssuesOf(Document(std::move(set))));
   };
   EXPECT_EQ(refusal({}), "");
-  EXPECT_NE(refusal({R"(model={"preset":"llama-3.1-8b"})"}).find("this one reads text only"),
+  EXPECT_NE(refusal({R"(model={"preset":"llama-3.1-8b"})"}).find("only the text model is known"),
             std::string::npos);
   EXPECT_NE(refusal({"model.vision.hidden_size=0"}).find("/model/vision/hidden_size"),
             std::string::npos);
@@ -224,12 +224,79 @@ TEST(Images, Refusals_SayWhy) {
   EXPECT_NE(refusal({"model.vision.num_full_layers=28"}).find("num_full_layers"),
             std::string::npos);
   for (const char* other :
-       {R"(engine={"preset":"sglang"})", R"(engine={"preset":"trtllm-1.2"})",
-        "cluster.pools.0.pipeline_parallel=2", "engine.max_loras=1",
+       {R"(engine={"preset":"trtllm-1.2"})", "cluster.pools.0.pipeline_parallel=2",
+        "engine.max_loras=1",
         R"(engine.speculative={"method":"eagle","num_speculative_tokens":2})"}) {
     EXPECT_NE(refusal({other}).find("/workload/images/per_request"), std::string::npos)
         << other << ": " << refusal({other});
   }
+}
+
+const char* const kSiglip =
+    R"(model.vision={"num_hidden_layers":27,"hidden_size":1152,"num_attention_heads":16,)"
+    R"("intermediate_size":4304,"patch_size":14,"merge_size":4,"num_mergers":0,"image_size":896})";
+
+// The encoder's time is the same whoever schedules it, and all of it is in the first token's.
+TEST(Images, BesideKvInGroupsOrBySglang_AreEncodedAlike) {
+  const std::string gemma = R"(model={"preset":"gemma-3-4b"})";
+  const auto run = [&](const std::string& engine, const char* images) {
+    return RunToEnd(Changed({gemma, kSiglip, engine, "workload.requests=1",
+                             "workload.prompt_tokens={\"distribution\":\"fixed\",\"value\":50}",
+                             std::string("workload.images.per_request=") + images}));
+  };
+  double before = 0;
+  for (const char* engine : {R"(engine={"preset":"vllm"})", R"(engine={"preset":"sglang"})"}) {
+    const Report two = run(engine, "2"), none = run(engine, "0");
+    EXPECT_EQ(two.counts.encoded_images, 2) << engine;
+    EXPECT_EQ(two.images.tokens, 256) << engine;
+    const double encode = two.ColumnOf("encode_ms")[0];
+    EXPECT_GT(encode, 1) << engine;
+    EXPECT_DOUBLE_EQ(*two.images.ttft_ms, encode) << engine;
+    EXPECT_GT(two.ColumnOf("ttft_ms")[0], none.ColumnOf("ttft_ms")[0] + encode) << engine;
+    const double prefill =
+        two.ColumnOf("ttft_ms")[0] - two.ColumnOf("scheduling_delay_ms")[0] - encode;
+    EXPECT_GT(prefill, 0) << engine;
+    if (before > 0) EXPECT_DOUBLE_EQ(encode, before);
+    before = encode;
+  }
+}
+
+// SGLang encodes an image once while its embeds are kept, whoever sends it.
+TEST(Images, BySglang_AreKeptByContent) {
+  const std::vector<std::string> set = {R"(engine={"preset":"sglang"})", "workload.requests=200",
+                                        "workload.arrivals.rate_per_s=5",
+                                        "engine.enable_prefix_caching=false"};
+  std::vector<std::string> few = set, many = set;
+  few.emplace_back("workload.images.distinct=2");    // 25 MiB each
+  many.emplace_back("workload.images.distinct=50");  // 100 MiB hold four
+  const Report unlike = RunToEnd(Document(set)), alike = RunToEnd(Document(few)),
+               most = RunToEnd(Document(many));
+  EXPECT_EQ(unlike.counts.encoded_images, 200);
+  EXPECT_EQ(alike.counts.encoded_images, 2);
+  EXPECT_EQ(alike.counts.image_hits, 198);
+  EXPECT_GT(most.counts.encoded_images, 150);
+  EXPECT_EQ(most.counts.encoded_images + most.counts.image_hits, 200);
+}
+
+// vLLM issue 40707: the second image waits for room that the first one holds, whose prompt is cut
+// where a state is kept.
+TEST(Images, ThatVllmHangsOn_AreSaid) {
+  const std::vector<std::string> set = {
+      R"(model={"preset":"qwen3.5-27b"})",
+      R"(model.vision={"num_hidden_layers":27,"hidden_size":1152,"num_attention_heads":16,)"
+      R"("intermediate_size":4304,"patch_size":16,"max_image_tokens":2048})",
+      R"(engine={"preset":"vllm","max_num_batched_tokens":2048})",
+      "cluster.pools.0.tensor_parallel=2",
+      R"(workload.images={"per_request":2,"width":1400,"height":1400})",
+      "workload.requests=20"};
+  const Report hangs = RunToEnd(Changed(set));
+  EXPECT_EQ(hangs.completed, 0);
+  EXPECT_NE(hangs.verdict.note.find("vLLM hangs here"), std::string::npos) << hangs.verdict.note;
+  std::vector<std::string> roomy = set;
+  roomy.emplace_back("engine.max_num_batched_tokens=8192");
+  const Report serves = RunToEnd(Changed(roomy));
+  EXPECT_EQ(serves.completed, 20);
+  EXPECT_EQ(serves.verdict.note.find("vLLM hangs here"), std::string::npos);
 }
 
 // One larger than a step's token budget, which the encoder's then is: by any replica alike.

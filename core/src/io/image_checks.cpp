@@ -13,8 +13,8 @@ void CheckImages(const Scenario& s, Issues& issues) {
     if (s.workload.HasImages()) {
       issues.push_back(
           {"/model/vision/num_hidden_layers",
-           "found 0, allowed from 1 up: workload.images needs a model that reads images, "
-           "as qwen3-vl-8b does; this one reads text only"});
+           "found 0, allowed from 1 up: workload.images needs the encoder of a model that reads "
+           "images, as qwen3-vl-8b has it; of this one only the text model is known"});
     }
     return;
   }

@@ -291,6 +291,8 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   }
   if (r.finished && r.queued + r.running > 0) {
     add(Count(r.queued + r.running, "request") + " had not finished at the horizon.");
+    const std::string hang = r.images.on ? HangWords(scenario, r) : "";
+    if (!hang.empty()) add(hang);
   }
   if (r.saturation.filling && r.saturation.state != SaturationState::kOverloaded) {
     add("The number of requests in the system was still growing when arrivals ended; a run with "

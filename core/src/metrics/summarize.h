@@ -85,6 +85,8 @@ void MeasureAttainment(const RunView& run, const std::vector<std::size_t>& of_cl
 void SplitTimes(const RunView& run, Report& report);
 // Requires: SplitTimes was called.
 void ReportImages(const RunView& run, Report& report);
+// What else is to be said where requests with images are left running; may be empty.
+std::string HangWords(const Scenario& scenario, const Report& report);
 void ReportPools(const RunView& run, Report& report);
 // Mean W of a GPU by interval of the series; empty: not known. Behind ReportPools.
 std::vector<double> ReportPower(const RunView& run, Report& report);
