@@ -1,6 +1,7 @@
 // Options that change a forecast as much as a model does: the drafter, loops over loads, vLLM's
 // engine and its layers' caches, the version and the router that stand beside a server.
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -215,6 +216,30 @@ TEST(ImportOptions, DynamosFrontendSaysTheRouter) {
       "python3 -m dynamo.frontend --router-mode kv &\npython3 -m dynamo.vllm --model "
       "Qwen/Qwen3-8B\n");
   EXPECT_EQ(ResolvedImport(script)["cluster"]["router"]["policy"], "kv_aware") << Listed(script);
+}
+
+// Presets are of language models alone; what sends images brings the encoder.
+TEST(ImportImages, OfModelsWithAnEncoder_HaveIt) {
+  const std::string bench =
+      " --dataset-name random-mm --random-mm-base-items-per-request 2"
+      " --random-mm-bucket-config '{(896, 896, 1): 1.0}' --request-rate 2 --num-prompts 50";
+  const std::tuple<const char*, std::int64_t, bool> models[] = {
+      {"google/gemma-3-27b-it", 896, true},
+      {"google/gemma-4-31B-it", 0, false},
+      {"Qwen/Qwen3.5-27B", 0, false}};
+  for (const auto& [model, image_size, whole] : models) {
+    const std::string name = model;
+    const Imported imported =
+        Import("vllm serve " + name + " -tp 2\nvllm bench serve --model " + name + bench);
+    EXPECT_TRUE(imported.issues.empty()) << name << Listed(imported);
+    const Json document = ResolvedImport(imported);
+    EXPECT_EQ(document["model"]["vision"]["num_hidden_layers"], 27) << name;
+    EXPECT_EQ(document["model"]["vision"].value("image_size", 0), image_size) << name;
+    EXPECT_EQ(document["engine"].value("disable_chunked_mm_input", false), whole) << name;
+    EXPECT_EQ(document["workload"]["images"]["per_request"], 2) << name;
+  }
+  const Imported text = Import("vllm serve google/gemma-3-27b-it -tp 2");
+  EXPECT_EQ(text.document.find("vision"), std::string::npos) << text.document;
 }
 
 }  // namespace

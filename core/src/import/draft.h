@@ -115,6 +115,7 @@ class Draft {
   void SettlePooling();
   void DropDecodes(nlohmann::json& document);
   void SettleModel();
+  void SettleVision();
   void SettleLinks();
   void SettlePools();
   void SettleEngine(const std::string& path);

@@ -393,6 +393,7 @@ void Draft::NameUnread(const Json& resolved) {
 
 void Draft::Settle(const Json& base) {
   SettleModel();
+  SettleVision();
   SettleLinks();
   if (!unknown_gpu_.empty()) {
     Warn(
