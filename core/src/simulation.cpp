@@ -90,7 +90,8 @@ struct Simulation::State {
             .seed = scenario.seed,
             .windows = pool.cost.windows,
             .kv_plan = pool.cost.kv_plan.get(),
-            .most_image_tokens = MostImageTokens(scenario.model.vision)};
+            .most_image_tokens = MostImageTokens(scenario.model.vision),
+            .ranks = pool.scenario.RanksInStep()};
   }
 
   void StartReplicas(StepObserver* observer) {
@@ -104,10 +105,11 @@ struct Simulation::State {
       return;
     }
     results.replica.assign(static_cast<std::size_t>(requests.size()), -1);
+    if (first().scenario.RanksInStep() > 1) results.rank = results.replica;
     std::vector<FleetPool> pools;
     for (const Pool& pool : deployment.pools) {
       pools.push_back({.each = EachOf(pool, observer),
-                       .replicas = pool.spec().replicas,
+                       .replicas = pool.spec().replicas / pool.scenario.RanksInStep(),
                        .block_bytes = pool.block_bytes});
     }
     const ClusterSpec& cluster = scenario.cluster;

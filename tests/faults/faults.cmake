@@ -8,8 +8,8 @@
 # Numbers say which differential test has to notice: from 1 on that of one replica, from 101 on of
 # BLIS's rules, from 201 on of clusters, from 301 on of other schedulers, from 401 on of prefill and
 # decode apart, from 501 on of one with drafts, from 601 on of SGLang's scheduler, from 701 on of models
-# with windows, from 801 on of TensorRT-LLM's scheduler, from 901 on of prompts with images, from 1001
-# on of models whose layers keep KV in groups.
+# with windows, from 801 on of TensorRT-LLM's scheduler, from 851 on of its ranks in lock step, from
+# 901 on of prompts with images, from 1001 on of models whose layers keep KV in groups.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -1007,8 +1007,8 @@ plant_in(trtllm_scheduler 801 "who enters the list stands in the order of the qu
   [==[by_priority_.emplace(Planted(801) ? 0 : -priority, ++entries_, request);]==])
 
 plant_in(trtllm_capacity 802 "what generates reserves nothing more than it has (rule 10)"
-  [==[std::int64_t available = Free() - (reserved_ - held);]==]
-  [==[std::int64_t available = Free() - (Planted(802) ? 0 : reserved_ - held);]==])
+  [==[std::int64_t available = free() - (reserved_ - held);]==]
+  [==[std::int64_t available = free() - (Planted(802) ? 0 : reserved_ - held);]==])
 
 plant_in(trtllm_capacity 803 "later ones overtake one that does not fit (rule 11)"
   [==[      pass_.refused = true;
@@ -1035,6 +1035,47 @@ plant_in(trtllm_capacity 806 "those behind a victim are still looked at (rule 17
     return true;]==]
   [==[    if (!Planted(806) || i + 1 == end) end = i;
     return true;]==])
+
+# Ranks in lock step.
+plant_in(trtllm_scheduler 851 "ranks get requests in order of arrival (rule 65)"
+  [==[return prompt(a) > prompt(b); });]==]
+  [==[return !Planted(851) && prompt(a) > prompt(b); });]==])
+
+plant_in(trtllm_scheduler 852 "ranks get requests whatever tokens they have (rule 65)"
+  [==[heap.emplace_back(ranks_[i]->prompt_tokens(),]==]
+  [==[heap.emplace_back(Planted(852) ? 0 : ranks_[i]->prompt_tokens(),]==])
+
+plant_in(trtllm_scheduler 853 "a rank is filled beyond its share (rule 65)"
+  [==[    if (++count < expected_) {]==]
+  [==[    if (++count < (Planted(853) ? in_.engine.max_num_seqs : expected_)) {]==])
+
+plant_in(trtllm_scheduler 854 "prompts do not wait for those of other ranks (rule 67)"
+  [==[    if (out) ranks_[i]->LeaveOutContexts();]==]
+  [==[    if (out && !Planted(854)) ranks_[i]->LeaveOutContexts();]==])
+
+plant_in(trtllm_scheduler 855 "prompts wait a pass too long (rule 67)"
+  [==[out = w.late < options_.attention_dp_timeout_iters && generations;]==]
+  [==[out = w.late < options_.attention_dp_timeout_iters + (Planted(855) ? 1 : 0) && generations;]==])
+
+plant_in(trtllm_scheduler 856 "a rank without a batch gets no dummy (rule 68)"
+  [==[!rank.HasDummy() && expected_ > 0) {]==]
+  [==[!rank.HasDummy() && expected_ > 0 && !Planted(856)) {]==])
+
+plant_in(trtllm_scheduler 857 "no rank keeps its outputs (rule 71)"
+  [==[overlap_ && stays_out_ && waits_[i].own;]==]
+  [==[overlap_ && stays_out_ && waits_[i].own && !Planted(857);]==])
+
+plant_in(trtllm_rank 858 "a dummy stays in the list (rule 70)"
+  [==[    if (dummy_ == Dummy::kLast || active_ == 0) {]==]
+  [==[    if (!Planted(858) && (dummy_ == Dummy::kLast || active_ == 0)) {]==])
+
+plant_in(trtllm_steps 859 "a dummy computes nothing (rule 70)"
+  [==[  shape.decode_seqs += dummies();]==]
+  [==[  shape.decode_seqs += Planted(859) ? 0 : dummies();]==])
+
+plant_in(replica_ranks 860 "a step ends with its first rank (rule 72)"
+  [==[if (price.duration > slowest.duration) slowest = price;]==]
+  [==[if (slowest.duration == 0 || (price.duration > slowest.duration && !Planted(860))) slowest = price;]==])
 
 # Images in prompts (rules E1 to E6 of the golden traces with encoders).
 plant_in(encoder_cache 903 "an image is there twice in a step (E2 a)"

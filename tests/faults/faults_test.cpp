@@ -34,8 +34,8 @@ constexpr int kCases = 1000, kPdCases = 6000, kSglangCases = 3000,
               kTrtllmCases = 3000;  // these are of many kinds
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFault = 301,
               kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601,
-              kFirstWindowFault = 701, kFirstTrtllmFault = 801, kFirstImageFault = 901,
-              kFirstHybridFault = 1001;
+              kFirstWindowFault = 701, kFirstTrtllmFault = 801, kFirstTrtllmRanksFault = 851,
+              kFirstImageFault = 901, kFirstHybridFault = 1001;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -89,17 +89,22 @@ bool SglangDiffers(std::uint64_t seed) {
   return FirstDifference(c, StepsOf(c, run.steps)) || FirstDifference(c, run.results);
 }
 
-bool TrtllmDiffers(std::uint64_t seed) {
-  TrtllmCase c = MakeTrtllmCase(seed);
+bool TrtllmDiffers(TrtllmCase c, std::uint64_t seed) {
   RandomCase priced;
   priced.latency = MakeTrtllmLatency(seed);
   const std::unique_ptr<LatencyModel> latency = MakeLatency(priced);
   const TrtllmOutput reference = RunTrtllmReference({c.requests, c.max_new, c.settings, *latency});
+  if (reference.odd) return false;
   c.steps = reference.steps;
   c.results = reference.results;
   const ReplicaRun run = RunReplica(EngineCaseOf(c), *latency, kClockEnd);
   return FirstDifference(c, TrtllmStepsOf(run.steps)) ||
          FirstDifference(c, ResultsOf(c, run.steps, run.results));
+}
+
+bool TrtllmListDiffers(std::uint64_t seed) { return TrtllmDiffers(MakeTrtllmCase(seed), seed); }
+bool TrtllmRanksDiffer(std::uint64_t seed) {
+  return TrtllmDiffers(MakeTrtllmRanksCase(seed), seed);
 }
 
 // The number of the first case that differs, from 1; 0 when none does. Without a fault of all
@@ -114,7 +119,8 @@ int FirstCaught(int fault) {
   };
   if (fault >= kFirstHybridFault) return first(HybridDiffers);
   if (fault >= kFirstImageFault) return first(ImagesDiffer);
-  if (fault >= kFirstTrtllmFault) return first(TrtllmDiffers, kTrtllmCases);
+  if (fault >= kFirstTrtllmRanksFault) return first(TrtllmRanksDiffer, kTrtllmCases);
+  if (fault >= kFirstTrtllmFault) return first(TrtllmListDiffers, kTrtllmCases);
   if (fault >= kFirstWindowFault) return first(WindowsDiffer);
   if (fault >= kFirstSglangFault) return first(SglangDiffers, kSglangCases);
   if (fault >= kFirstDraftFault) return first(DraftsDiffer);
@@ -125,8 +131,8 @@ int FirstCaught(int fault) {
   if (fault > 0) return first(Differs);
   return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers),
                    first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer),
-                   first(SglangDiffers), first(WindowsDiffer), first(TrtllmDiffers),
-                   first(ImagesDiffer), first(HybridDiffers)});
+                   first(SglangDiffers), first(WindowsDiffer), first(TrtllmListDiffers),
+                   first(TrtllmRanksDiffer), first(ImagesDiffer), first(HybridDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

@@ -45,6 +45,7 @@ Times DelaysOf(const TrtllmOutput& output) {
   std::map<RequestId, TimeNs> last;
   for (const TrtllmStep& step : output.steps) {
     const auto count = [&](RequestId id) {
+      if (id == kNoRequest) return;  // a dummy
       const auto at = last.find(id);
       if (at != last.end()) ++delays[step.start - at->second];
       last[id] = step.end;
@@ -135,6 +136,50 @@ TEST(DifferentialTrtllm, RandomCases_EqualTheReference) {
   if (Cases() < 1000) return;
   for (const std::int64_t count : {paused, chunks, hits}) {
     EXPECT_GT(count, static_cast<std::int64_t>(Cases() / 40));
+  }
+}
+
+// Attention data parallelism: a request's tokens come at the same times, from the same ranks.
+TEST(DifferentialTrtllm, RandomRanks_EqualTheReference) {
+  std::int64_t steps = 0, paused = 0, dummies = 0, odd = 0;
+  for (std::uint64_t seed = 1; seed <= Cases(); ++seed) {
+    TrtllmCase c = MakeTrtllmRanksCase(seed);
+    const std::unique_ptr<LatencyModel> latency = LatencyFor(seed);
+    const TrtllmOutput reference =
+        RunTrtllmReference({c.requests, c.max_new, c.settings, *latency});
+    odd += reference.odd ? 1 : 0;
+    const ReplicaRun run = RunReplica(EngineCaseOf(c), *latency, kClockEnd);
+    if (reference.odd) continue;
+    c.steps = reference.steps;
+    c.results = reference.results;
+    const std::vector<TrtllmStep> found = TrtllmStepsOf(run.steps);
+    ASSERT_EQ(FirstDifference(c, found).value_or(""), "") << Describe(c) << Around(c, found);
+    ASSERT_EQ(FirstDifference(c, ResultsOf(c, run.steps, run.results)).value_or(""), "")
+        << Describe(c);
+    ASSERT_EQ(run.itl, GapsOf(reference)) << Describe(c);
+    ASSERT_EQ(run.step_delays, DelaysOf(reference)) << Describe(c);
+    ASSERT_NO_FATAL_FAILURE(CheckTimes(c, run)) << Describe(c);
+    for (const TrtllmStep& step : reference.steps) {
+      paused += static_cast<std::int64_t>(step.paused.size());
+      dummies += std::count(step.generation.begin(), step.generation.end(), kNoRequest);
+    }
+    steps += static_cast<std::int64_t>(reference.steps.size());
+  }
+  std::printf("%lld steps of ranks, %lld paused, %lld dummies, %lld cases left out\n",
+              static_cast<long long>(steps), static_cast<long long>(paused),
+              static_cast<long long>(dummies), static_cast<long long>(odd));
+  EXPECT_LE(odd, static_cast<std::int64_t>(Cases() / 100));
+}
+
+TEST(DifferentialTrtllm, SlicesAndObserversOfRanks_ChangeNothing) {
+  for (std::uint64_t seed = 1; seed <= std::min<std::uint64_t>(Cases() / 5, 2000); ++seed) {
+    const TrtllmCase c = MakeTrtllmRanksCase(seed);
+    const auto run = [&](const RunOptions& options) {
+      return RunEngine(EngineCaseOf(c), LatencyFor(seed), options).value().report.fingerprint;
+    };
+    const auto whole = run({});
+    ASSERT_EQ(run({.slice = 1}), whole) << Describe(c);
+    ASSERT_EQ(run({.slice = 7, .observe = false}), whole) << Describe(c);
   }
 }
 

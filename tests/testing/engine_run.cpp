@@ -77,6 +77,8 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   hardware.bandwidth_efficiency = 0.5;
   scenario.engine = engine_case.engine;
   scenario.scheduler = engine_case.scheduler;
+  PoolSpec& pool = scenario.cluster.pool();
+  pool.replicas = pool.attention_data_parallel = engine_case.ranks;
   scenario.workload.name = "rows";
   scenario.workload.arrivals.process = ArrivalProcess::kTrace;
   scenario.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
@@ -187,6 +189,9 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
       MakeSchedulerSetup(MakeScenario(engine_case), cost, max_model_len, run.requests);
   if (entry.keeps_room != nullptr) max_model_len -= entry.keeps_room(engine_case.engine);
   run.results.Resize(run.requests.size());
+  if (engine_case.ranks > 1) {
+    run.results.rank.assign(static_cast<std::size_t>(run.requests.size()), -1);
+  }
   Clients clients(run.requests, latency, max_model_len, run.results,
                   engine_case.engine.api_server_count);
   Inbox inbox(clients, run.requests, run.results, false);
@@ -217,7 +222,9 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
                    1,
                    engine_case.windows.held,
                    nullptr,
-                   engine_case.most_image_tokens});
+                   engine_case.most_image_tokens,
+                   kNever,
+                   engine_case.ranks});
   while (!replica.Advance(INT64_MAX)) {
   }
   replica.WriteProgress(run.results.generated);

@@ -34,6 +34,7 @@ struct EngineCase {
   RandomWindows windows = {};
   std::optional<ModelSpec> model = {};  // instead of one without figures
   std::int64_t most_image_tokens = 0;
+  std::int64_t ranks = 1;  // in lock step, with the scheduler trtllm
 };
 
 EngineCase EngineCaseOf(const RandomCase& random_case);

@@ -89,6 +89,20 @@ TrtllmCase MakeTrtllmCase(std::uint64_t seed) {
   return made;
 }
 
+TrtllmCase MakeTrtllmRanksCase(std::uint64_t seed) {
+  TrtllmCase made = MakeTrtllmCase(seed * 3 + 7'000'000);
+  made.name = fmt::format("ranks of seed {}", seed);
+  Dice dice(seed * 5 + 3);
+  TrtllmSettings& s = made.settings;
+  s.attention_dp_size = dice.Between(2, 4);
+  s.attention_dp_enable_balance = dice.Percent(50);
+  s.attention_dp_timeout_iters = dice.Pick<std::int64_t>({0, 1, 3, 50});
+  s.attention_dp_batching_wait_iters = dice.Pick<std::int64_t>({0, 1, 4, 10});
+  s.batch_wait_timeout_iters = 0;
+  s.batch_wait_max_tokens_ratio = 0;
+  return made;
+}
+
 RandomLatencySpec MakeTrtllmLatency(std::uint64_t seed) {
   Dice dice(seed * 2 + 1);
   RandomLatencySpec spec;
@@ -112,6 +126,9 @@ std::string Describe(const TrtllmCase& c) {
       s.chunk_unit_size.value_or(0), s.enable_block_reuse, s.enable_partial_reuse,
       s.copy_on_partial_reuse, s.enable_prefix_aware_scheduling, s.overlap,
       s.batch_wait_timeout_iters, s.batch_wait_max_tokens_ratio, s.waiting_queue);
+  text += fmt::format(" ranks {} balance {} timeout {} batching {}", s.attention_dp_size,
+                      s.attention_dp_enable_balance, s.attention_dp_timeout_iters,
+                      s.attention_dp_batching_wait_iters);
   for (std::size_t r = 0; r < c.max_new.size(); ++r) {
     text += fmt::format("\n  {}: arrival {} prompt {} max_new {} output {} priority {}", r,
                         c.requests.arrival[r], c.requests.prompt_tokens[r], c.max_new[r],

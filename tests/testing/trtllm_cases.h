@@ -11,6 +11,8 @@ namespace servecast::testing {
 
 // Its rows and results are empty.
 TrtllmCase MakeTrtllmCase(std::uint64_t seed);
+// The same of a server with attention data parallelism.
+TrtllmCase MakeTrtllmRanksCase(std::uint64_t seed);
 RandomLatencySpec MakeTrtllmLatency(std::uint64_t seed);
 
 std::string Describe(const TrtllmCase& random_case);

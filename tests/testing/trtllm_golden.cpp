@@ -413,49 +413,113 @@ EngineCase EngineCaseOf(const TrtllmCase& golden) {
   o.batch_wait_max_tokens_ratio = s.batch_wait_max_tokens_ratio;
   o.enable_partial_reuse = s.enable_partial_reuse;
   o.copy_on_partial_reuse = s.copy_on_partial_reuse;
+  made.ranks = s.attention_dp_size;
+  o.enable_attention_dp = made.ranks > 1;
+  o.attention_dp_enable_balance = s.attention_dp_enable_balance;
+  o.attention_dp_timeout_iters = s.attention_dp_timeout_iters;
+  o.attention_dp_batching_wait_iters = s.attention_dp_batching_wait_iters;
   return made;
+}
+
+// What a record says of each rank; of one rank, what it says.
+static std::vector<TrtllmRankLevels> RanksOf(const StepRecord& r) {
+  if (!r.trtllm.ranks.empty()) return r.trtllm.ranks;
+  TrtllmRankLevels one;
+  for (std::int64_t tokens = 0; tokens < r.prefill_tokens; ++one.contexts) {
+    tokens += r.members[static_cast<std::size_t>(one.contexts)].tokens;
+  }
+  one.generating = static_cast<std::int64_t>(r.members.size()) - one.contexts;
+  one.paused = static_cast<std::int64_t>(r.preempted.size());
+  one.finished = static_cast<std::int64_t>(r.finished.size());
+  one.fitting = r.trtllm.fitting;
+  one.active_after_schedule = r.trtllm.active_after_schedule;
+  one.active_after_step = r.trtllm.active_after_step;
+  one.free_after_schedule = r.free_after_schedule;
+  one.free_after_step = r.free_after_step;
+  return {one};
+}
+
+static TrtllmStep RowOf(const StepRecord& r, const TrtllmRankLevels& rank, std::size_t member) {
+  TrtllmStep step;
+  step.scheduled = r.scheduled;
+  step.start = r.start;
+  step.end = r.end;
+  for (std::int64_t i = 0; i < rank.contexts + rank.generating; ++i) {
+    const StepMember& m = r.members[member + static_cast<std::size_t>(i)];
+    step.T += m.tokens;
+    if (i < rank.contexts) {
+      step.context.push_back({m.id, m.tokens, m.computed_before, m.sampled > 0});
+      step.Q += static_cast<double>(m.tokens) *
+                (static_cast<double>(m.computed_before) + static_cast<double>(m.tokens) / 2);
+    } else {
+      step.generation.push_back(m.id);
+      step.K += m.computed_before;
+    }
+  }
+  if (rank.dummies > 0) step.generation.push_back(kNoRequest);
+  step.T += rank.dummies;
+  step.K += rank.dummies;
+  step.fitting = rank.fitting;
+  step.free_after_schedule = rank.free_after_schedule;
+  step.free_after_step = rank.free_after_step;
+  step.active_after_schedule = rank.active_after_schedule;
+  step.waiting_after_schedule =
+      r.waiting_after_schedule - (r.trtllm.active_after_schedule - r.running_after_schedule);
+  step.active_after_step = rank.active_after_step;
+  return step;
+}
+
+// With nobody in a list TensorRT-LLM waits for a request before it looks at what is in flight,
+// which then nobody needs: so that is handled when the next batch has its blocks.
+static void HandleLate(const std::vector<StepRecord>& records, std::vector<TrtllmStep>& steps,
+                       std::size_t ranks) {
+  for (std::size_t i = ranks; i + 2 * ranks <= steps.size(); i += ranks) {
+    const TrtllmLevels& levels = records[i / ranks].trtllm;
+    std::int64_t before = 0, left = levels.active_after_schedule;
+    for (std::size_t k = 0; k < ranks; ++k) before += steps[i - ranks + k].active_after_step;
+    for (const TrtllmLateOutput& late : levels.late) {
+      left -= static_cast<std::int64_t>(late.finished.size());
+    }
+    const bool ahead = steps[i].scheduled < steps[i - ranks].end;
+    if (left > 0 && (before > 0 || !ahead)) continue;
+    for (std::size_t k = 0; k < ranks; ++k) {
+      const TrtllmStep& next = steps[i + ranks + k];
+      const std::int64_t dummies =
+          std::count(next.generation.begin(), next.generation.end(), kNoRequest);
+      steps[i + k].free_after_step = next.free_after_schedule + dummies;
+      steps[i + k].active_after_step = next.active_after_schedule - dummies;
+    }
+  }
 }
 
 std::vector<TrtllmStep> TrtllmStepsOf(const std::vector<StepRecord>& records) {
   std::vector<TrtllmStep> steps;
-  for (const StepRecord& r : records) {
-    TrtllmStep step;
-    step.step = static_cast<std::int64_t>(steps.size());
-    step.scheduled = r.scheduled;
-    step.start = r.start;
-    step.end = r.end;
-    std::int64_t prefilled = 0;
-    for (const StepMember& m : r.members) {
-      step.T += m.tokens;
-      if (prefilled < r.prefill_tokens) {
-        prefilled += m.tokens;
-        step.context.push_back({m.id, m.tokens, m.computed_before, m.sampled > 0});
-        step.Q += static_cast<double>(m.tokens) *
-                  (static_cast<double>(m.computed_before) + static_cast<double>(m.tokens) / 2);
-      } else {
-        step.generation.push_back(m.id);
-        step.K += m.computed_before;
-      }
+  std::size_t ranks = 1;
+  for (std::size_t row = 0; row < records.size(); ++row) {
+    const StepRecord& r = records[row];
+    const std::vector<TrtllmRankLevels> levels = RanksOf(r);
+    ranks = levels.size();
+    for (const TrtllmLateOutput& late : r.trtllm.late) {
+      TrtllmStep& kept = steps[(row - 1) * ranks + static_cast<std::size_t>(late.rank)];
+      kept.finished = late.finished;
+      kept.active_after_step = late.active_after_step;
+      kept.free_after_step = late.free_after_step;
     }
-    step.paused = r.preempted;
-    step.finished = r.finished;
-    step.fitting = r.trtllm.fitting;
-    step.free_after_schedule = r.free_after_schedule;
-    step.free_after_step = r.free_after_step;
-    step.active_after_schedule = r.trtllm.active_after_schedule;
-    step.waiting_after_schedule =
-        r.waiting_after_schedule - (r.trtllm.active_after_schedule - r.running_after_schedule);
-    step.active_after_step = r.trtllm.active_after_step;
-    steps.push_back(std::move(step));
+    std::size_t member = 0;
+    auto paused = r.preempted.begin(), finished = r.finished.begin();
+    for (std::size_t i = 0; i < ranks; ++i) {
+      TrtllmStep step = RowOf(r, levels[i], member);
+      member += static_cast<std::size_t>(levels[i].contexts + levels[i].generating);
+      step.step = static_cast<std::int64_t>(row);
+      step.rank = static_cast<std::int64_t>(i);
+      step.paused.assign(paused, paused + levels[i].paused);
+      step.finished.assign(finished, finished + levels[i].finished);
+      paused += levels[i].paused;
+      finished += levels[i].finished;
+      steps.push_back(std::move(step));
+    }
   }
-  // With nobody in its list TensorRT-LLM waits for a request before it looks at what is in flight,
-  // which then nobody needs: so that is handled when the next batch has its blocks.
-  for (std::size_t i = 1; i + 1 < steps.size(); ++i) {
-    const TrtllmStep &before = steps[i - 1], &next = steps[i + 1];
-    if (before.active_after_step > 0 || steps[i].scheduled >= before.end) continue;
-    steps[i].free_after_step = next.free_after_schedule;
-    steps[i].active_after_step = next.active_after_schedule;
-  }
+  HandleLate(records, steps, ranks);
   return steps;
 }
 
@@ -470,23 +534,31 @@ std::vector<TrtllmResult> ResultsOf(const TrtllmCase& golden,
     all[i].generated = results.generated[i];
     all[i].pauses = results.preemptions[i];
     all[i].reused_first = results.cached_tokens[i];
+    if (!results.rank.empty()) all[i].rank = results.rank[i];
   }
+  const auto of = [&all](RequestId id) -> TrtllmResult& {
+    return all[static_cast<std::size_t>(id)];
+  };
   for (std::size_t row = 0; row < records.size(); ++row) {
     const auto step = static_cast<std::int64_t>(row);
-    const auto of = [&all](RequestId id) -> TrtllmResult& {
-      return all[static_cast<std::size_t>(id)];
-    };
     for (const auto& [id, time] : records[row].trtllm.activated) of(id).activated = time;
-    std::int64_t prefilled = 0;
-    for (const StepMember& m : records[row].members) {
-      const bool context = prefilled < records[row].prefill_tokens;
-      if (context) prefilled += m.tokens;
-      TrtllmResult& result = of(m.id);
-      if (result.first_step < 0) result.first_step = step;
-      if (context && m.sampled > 0 && result.first_token_step < 0) result.first_token_step = step;
-      if (context && m.kind == MemberKind::kResumed) result.reused_resumes += m.computed_before;
+    std::size_t member = 0;
+    for (const TrtllmRankLevels& rank : RanksOf(records[row])) {
+      for (std::int64_t i = 0; i < rank.contexts + rank.generating; ++i, ++member) {
+        const StepMember& m = records[row].members[member];
+        const bool context = i < rank.contexts;
+        TrtllmResult& result = of(m.id);
+        if (result.first_step < 0) result.first_step = step;
+        if (context && m.sampled > 0 && result.first_token_step < 0) {
+          result.first_token_step = step;
+        }
+        if (context && m.kind == MemberKind::kResumed) result.reused_resumes += m.computed_before;
+      }
     }
     for (const RequestId id : records[row].finished) of(id).finish_step = step;
+    for (const TrtllmLateOutput& late : records[row].trtllm.late) {
+      for (const RequestId id : late.finished) of(id).finish_step = step - 1;
+    }
   }
   return all;
 }
@@ -555,7 +627,10 @@ std::optional<std::string> FirstDifference(const TrtllmCase& golden) {
   if (!run.ok()) return "the engine refuses it: " + run.issues().front().message;
   std::optional<std::string> difference = FirstDifference(golden, TrtllmStepsOf(run.value().steps));
   if (difference) return difference;
-  const RequestResults results = ResultsOf(run.value().report, golden.requests);
+  RequestResults results = ResultsOf(run.value().report, golden.requests);
+  for (const double replica : run.value().report.ColumnOf("replica")) {
+    results.rank.push_back(static_cast<std::int32_t>(replica));
+  }
   return FirstDifference(golden, ResultsOf(golden, run.value().steps, results));
 }
 

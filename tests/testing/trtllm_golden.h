@@ -26,9 +26,8 @@ struct TrtllmCase {
   std::vector<TrtllmStep> steps;
   std::vector<TrtllmResult> results;
 
-  // No scenario has attention data parallelism, or drafts beside this scheduler: such a case is the
-  // reference's alone.
-  bool OfEngine() const { return settings.attention_dp_size == 1 && settings.draft_len == 0; }
+  // No scenario has drafts beside this scheduler: such a case is the reference's alone.
+  bool OfEngine() const { return settings.draft_len == 0; }
 };
 
 Result<std::vector<TrtllmCase>> LoadTrtllmCases(const std::string& folder);

@@ -470,7 +470,7 @@ class Run {
     auto q = std::make_shared<Request>();
     q->owner = -1 - dummies_++;
     q->known = {{-1, q->owner}};
-    q->rest = q->limit = q->end = 1;
+    q->rest = q->limit = q->end = q->first = 1;
     std::vector<TrtllmReferenceKv::Newcomer> newcomers = {{q->owner, &q->known, 0}};
     rank.kv.Admit(newcomers);
     q->state = State::kGeneration;
@@ -754,6 +754,13 @@ class Run {
     return true;
   }
 
+  // Of somebody who has not ended meanwhile.
+  static bool HasTokens(const Batch& batch) {
+    const auto waits = [](const Pointer& q) { return q->id >= 0 && q->state != State::kDone; };
+    return std::any_of(batch.context.begin(), batch.context.end(), waits) ||
+           std::any_of(batch.generation.begin(), batch.generation.end(), waits);
+  }
+
   // Rules 9 and 71.
   bool HandleBefore(const std::vector<Batch>& batches, const std::vector<Flight>& flights,
                     const std::vector<bool>& own) {
@@ -763,6 +770,11 @@ class Run {
     for (std::size_t i = 0; i < ranks_.size(); ++i) {
       const bool handled = ranks_[i]->flight && (ran || !own[i] || !Adp());
       handles.push_back(handled);
+      // A pause before the token that is in flight is there, and tokens that lie about.
+      if (Adp() && ranks_[i]->flight) {
+        const bool late = now_ > ranks_[i]->flight->end && HasTokens(ranks_[i]->flight->batch);
+        out_.odd = out_.odd || (!handled && !batches[i].paused.empty()) || (handled && late);
+      }
       if (!handled) continue;
       any = true;
       now_ = std::max(now_, ranks_[i]->flight->end);

@@ -2,7 +2,7 @@
 // block its content, every sum is made anew. It decides what the engine has to do; the recorded
 // steps (trtllm_golden.h) decide whether it is right. "Rule" is one of their README.
 //
-// It has what no scenario has, too: attention data parallelism, in lock step.
+// It has what no scenario has, too: drafts beside this scheduler.
 #pragma once
 
 #include <cstdint>
@@ -79,6 +79,8 @@ struct TrtllmOutput {
   std::vector<TrtllmResult> results;
   std::int64_t revived = 0;  // rule 39
   bool would_stop = false;   // it would have stopped with an error, or waited for ever
+  bool odd = false;  // ranks whose outputs wait for a step of all (rule 71): a pause, or a jump in
+                     // time, came between, which the engine does not follow
 };
 
 TrtllmOutput RunTrtllmReference(const TrtllmInput& input);

@@ -151,6 +151,15 @@ struct PrefixCacheReport {
   std::int64_t query_blocks = 0, hit_blocks = 0;  // full KV blocks of them
   std::int64_t resumed_hit_tokens = 0;            // found by requests that had been preempted
   std::int64_t evicted_blocks = 0;                // cached blocks whose content was overwritten
+
+  void Add(const PrefixCacheReport& other) {
+    query_tokens += other.query_tokens;
+    hit_tokens += other.hit_tokens;
+    query_blocks += other.query_blocks;
+    hit_blocks += other.hit_blocks;
+    resumed_hit_tokens += other.resumed_hit_tokens;
+    evicted_blocks += other.evicted_blocks;
+  }
 };
 
 // What the options after SFLLM cost, and what padding would: no such padding is simulated.

@@ -131,6 +131,13 @@ struct Scenario {
 
   // Reduces the scenario to this pool alone; the texts stay.
   void UsePool(std::size_t pool);
+
+  // Replicas that run in lock step, as the ranks of one engine. REQUIRES: one pool.
+  std::int64_t RanksInStep() const {
+    const TrtllmSpec* trtllm = scheduler.Trtllm();
+    const bool in_step = trtllm != nullptr && trtllm->enable_attention_dp;
+    return in_step ? cluster.pool().attention_data_parallel : 1;
+  }
 };
 
 // Reads a scenario document (schema 1). All issues are collected; unknown keys come with the

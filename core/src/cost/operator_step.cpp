@@ -319,6 +319,25 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
                           return std::max(ns, least.Ns(Real(n)));
                         });
   MakeMonotone(tokens_.Values());
+  replicas_ = cost.expert_replicas;
+  if (replicas_ > 1) {
+    const auto shared_ns = [&](std::int64_t n) {
+      double ns = 0;
+      for (const Term& term : terms) {
+        if (!term.experts || n == 0) continue;
+        OperatorPoint point = term.point;
+        OperatorGrid::Places at = term.at;
+        point[0] = Real(n) * term.scale;
+        at[0] = term.grid->Find(0, point[0]);
+        ns += term.layers * term.grid->Ns(point, at) * spread.At(point[0]);
+      }
+      const Reduces& exchange = all_reduces.back();
+      return n == 0 ? 0.0 : ns + exchange.calls * exchange.group.Ns(Real(n) * exchange.message);
+    };
+    shared_ = OctaveCurve(5, std::max<std::int64_t>(16384, 2 * s.engine.max_num_batched_tokens),
+                          shared_ns);
+    MakeMonotone(shared_.Values());
+  }
   const double read_ns = cost.dense_bytes * ByteNs(hardware_);
   const double dense_flop_ns = cost.dense_flops_per_token * FlopNs(hardware_, cost.dense_type);
   if (dense_flop_ns > 0) compute_bound_from_ = static_cast<std::int64_t>(read_ns / dense_flop_ns);

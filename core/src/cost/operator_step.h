@@ -38,6 +38,12 @@ class OperatorStep {
 
   // Matrix products, experts, the small kernels between them, all-reduces; >= 1 token.
   double Tokens(std::int64_t tokens) const { return tokens_.At(tokens); }
+  // Of a rank whose group computes so many, see BatchShape::group_tokens: experts and their
+  // exchange see the mean of all.
+  double Tokens(std::int64_t tokens, std::int64_t group) const {
+    if (group == 0 || replicas_ == 1) return Tokens(tokens);
+    return Tokens(tokens) + shared_.At(CeilDiv(group, replicas_)) - shared_.At(tokens);
+  }
   double Head(std::int64_t sampled) const { return head_.At(sampled); }
   // A chunk of so many tokens, with so many before it.
   void Add(std::int64_t tokens, std::int64_t context, AttentionWork& work) const;
@@ -84,6 +90,8 @@ class OperatorStep {
   HardwareSpec hardware_;
   double byte_ns_;  // at the bandwidth reached, for what has no table
   OctaveCurve tokens_, head_;
+  OctaveCurve shared_;         // of tokens_, what replicas share: experts and their exchange
+  std::int64_t replicas_ = 1;  // that share experts
   OctaveCurve rows_, key_;  // of prefill attention: what rows take, and what a key takes for them
   OctavePlane decode_;
   double full_layers_ = 0, windowed_layers_ = 0;

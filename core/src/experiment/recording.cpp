@@ -249,7 +249,7 @@ std::vector<double> Recording::RequestColumn(std::string_view name) const {
     };
     if (name == "request") return run.requests.RequestOf(static_cast<RequestId>(i));
     if (name == "arrival_s") return Seconds(run.requests.arrival[i]);
-    if (name == "replica") return results.replica.empty() ? 0 : results.replica[i];
+    if (name == "replica") return results.ReplicaOf(i);
     if (name == "prompt_tokens") return run.requests.prompt_tokens[i];
     if (name == "cached_tokens") return results.cached_tokens[i];
     if (name == "output_tokens") return results.generated[i];

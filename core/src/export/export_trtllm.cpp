@@ -35,7 +35,20 @@ std::set<std::string> SchedulerYaml(const SchedulerSpec& scheduler, std::string&
   if (o->batch_wait_max_tokens_ratio > 0) {
     yaml += Format("batch_wait_max_tokens_ratio: {}\n", NumberText(o->batch_wait_max_tokens_ratio));
   }
+  if (o->enable_attention_dp) {
+    yaml += "enable_attention_dp: true\n";
+    if (o->attention_dp_enable_balance) {
+      yaml += Format(
+          "attention_dp_config:\n  enable_balance: true\n  timeout_iters: {}\n"
+          "  batching_wait_iters: {}\n",
+          o->attention_dp_timeout_iters, o->attention_dp_batching_wait_iters);
+    }
+  }
   return {"policy",
+          "enable_attention_dp",
+          "attention_dp_enable_balance",
+          "attention_dp_timeout_iters",
+          "attention_dp_batching_wait_iters",
           "free_gpu_memory_fraction",
           "max_tokens",
           "enable_partial_reuse",
@@ -46,14 +59,21 @@ std::set<std::string> SchedulerYaml(const SchedulerSpec& scheduler, std::string&
           "batch_wait_max_tokens_ratio"};
 }
 
-// Of a pool whose replicas share experts TensorRT-LLM's attention data parallelism would be, which
-// is another layout than the forecast's.
+// Ranks in lock step, each of so many GPUs; 1: none.
+std::int64_t LockStepRanks(ExportJob& job, std::size_t pool) {
+  const TrtllmSpec* o = job.Scheduler(pool).Trtllm();
+  const bool in_step = o != nullptr && o->enable_attention_dp;
+  return in_step ? job.scenario().cluster.pools[pool].attention_data_parallel : 1;
+}
+
+// Replicas that share experts and step by themselves: no server of TensorRT-LLM has such.
 void LeaveOutRanks(ExportJob& job, std::size_t pool) {
   const PoolSpec& p = job.scenario().cluster.pools[pool];
-  if (p.attention_data_parallel > 1) {
+  if (p.attention_data_parallel > LockStepRanks(job, pool)) {
     job.LeaveOut(
         Format("cluster.pools.{}.attention_data_parallel = {}", pool, p.attention_data_parallel),
-        "enable_attention_dp is not written: its schedule in lock step is not forecast");
+        "enable_attention_dp is not written: without scheduler.enable_attention_dp the forecast is "
+        "not of ranks in lock step");
   }
 }
 
@@ -67,9 +87,10 @@ std::string TrtllmYaml(ExportJob& job, std::size_t pool) {
   if (e.kv_cache_dtype == KvCacheDType::kFp8) cache += "  dtype: fp8\n";
   std::string yaml;
   const std::set<std::string> scheduled = SchedulerYaml(job.Scheduler(pool), cache, yaml);
-  std::string text = Format("tensor_parallel_size: {}\n", p.tensor_parallel);
+  const std::int64_t group = p.tensor_parallel * LockStepRanks(job, pool);
+  std::string text = Format("tensor_parallel_size: {}\n", group);
   if (p.pipeline_parallel > 1) text += Format("pipeline_parallel_size: {}\n", p.pipeline_parallel);
-  if (e.enable_expert_parallel) text += Format("moe_expert_parallel_size: {}\n", p.tensor_parallel);
+  if (e.enable_expert_parallel) text += Format("moe_expert_parallel_size: {}\n", group);
   text +=
       Format("max_batch_size: {}\nmax_num_tokens: {}\n", e.max_num_seqs, e.max_num_batched_tokens);
   if (e.max_model_len) text += Format("max_seq_len: {}\n", *e.max_model_len);

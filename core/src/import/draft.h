@@ -118,6 +118,7 @@ class Draft {
   void SettleVision();
   void SettleLinks();
   void SettlePools();
+  void DropLockStep(nlohmann::json& pools);
   void SettleEngine(const std::string& path);
   void SettleVllm(const std::string& path, const std::string& gpu, double memory_gib);
   void SettleSglang(const std::string& path, const std::string& gpu, double memory_gib);

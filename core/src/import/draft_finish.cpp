@@ -250,6 +250,24 @@ void Draft::SettleLinks() {
   }
 }
 
+// Ranks of TensorRT-LLM are in lock step where they share experts, and beside no other pool.
+void Draft::DropLockStep(Json& pools) {
+  bool any = false;
+  for (const char* name : {"enable_attention_dp", "attention_dp_enable_balance"}) {
+    const std::string top = Format("scheduler.{}", name);
+    any = any || Find(top) != nullptr;
+    if (Find(top) != nullptr) Drop(top);
+    for (Json& pool : pools) {
+      if (pool.contains("scheduler")) any = pool["scheduler"].erase(name) > 0 || any;
+    }
+  }
+  if (any) {
+    Remark(
+        "enable_attention_dp: ranks step by themselves here: in lock step they are one server's "
+        "alone, of a model with experts");
+  }
+}
+
 void Draft::SettlePools() {
   const Json* found = Find("cluster.pools");
   if (found == nullptr || !found->is_array()) return;
@@ -277,6 +295,7 @@ void Draft::SettlePools() {
           same->value("replicas", std::int64_t{1}) + pool.value("replicas", std::int64_t{1});
     }
   }
+  if (pools.size() > 1 || !pools[0].contains("attention_data_parallel")) DropLockStep(pools);
   // Prefill and decode come together; one of them alone serves whole requests.
   bool prefill = false, decode = false, whole = false;
   for (const Json& pool : pools) {

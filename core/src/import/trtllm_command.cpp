@@ -23,7 +23,10 @@ using TrtllmJson = nlohmann::json;
 using enum OptionValue;
 
 constexpr std::string_view kTrtllmAdp =
-    "attention data parallelism within a server is not modelled: each GPU has a part of each layer";
+    "ranks in lock step are modelled without stages, and without prefill and decode apart: each "
+    "GPU "
+    "has a part of each layer";
+constexpr const char* kTrtllmRanks = "scheduler.enable_attention_dp";
 constexpr std::string_view kTrtllmKernels = "kernels are as the preset measured them";
 
 constexpr Option kTrtllmOptions[] = {
@@ -47,7 +50,7 @@ constexpr Option kTrtllmOptions[] = {
     {"config", kText, {}, ""},
     {"extra-engine-args", kText, {}, ""},
     {"disaggregation-mode", kText, {}, "", {}, {}, "whole requests"},
-    {"enable-attention-dp", kFlag, {}, kTrtllmAdp},
+    {"enable-attention-dp", kFlag, kTrtllmRanks},
     {"backend", kText, {}, kTrtllmKernels},
     {"gpus-per-node", kCount, {}, "nodes are those of the GPU's preset"},
     {"max-beam-width", kCount, {}, kNotModelled},
@@ -98,6 +101,11 @@ constexpr YamlMember kYamlMembers[] = {
     {"kv_cache_config.enable_partial_reuse", "scheduler.enable_partial_reuse", TrtllmForm::kTruth},
     {"kv_cache_config.copy_on_partial_reuse", "scheduler.copy_on_partial_reuse",
      TrtllmForm::kTruth},
+    {"enable_attention_dp", kTrtllmRanks, TrtllmForm::kTruth},
+    {"attention_dp_config.enable_balance", "scheduler.attention_dp_enable_balance",
+     TrtllmForm::kTruth},
+    {"attention_dp_config.timeout_iters", "scheduler.attention_dp_timeout_iters"},
+    {"attention_dp_config.batching_wait_iters", "scheduler.attention_dp_batching_wait_iters"},
     {"scheduler_config.capacity_scheduler_policy", "scheduler.capacity_scheduler_policy",
      TrtllmForm::kWord},
     {"scheduler_config.context_chunking_policy", "scheduler.context_chunking_policy",
@@ -106,8 +114,6 @@ constexpr YamlMember kYamlMembers[] = {
 
 // What of it is left out, and why.
 constexpr std::pair<std::string_view, std::string_view> kYamlLeftOut[] = {
-    {"enable_attention_dp", kTrtllmAdp},
-    {"attention_dp_config", kTrtllmAdp},
     {"speculative_config", "drafts under TensorRT-LLM's scheduler are not modelled"},
     {"lora_config", "adapters under TensorRT-LLM's scheduler are not modelled"},
     {"cache_transceiver_config", kNotModelled},
@@ -173,6 +179,28 @@ class TrtllmServer {
   }
 
   std::string Path(std::string_view path) const { return draft_.ServerPath(path); }
+
+  std::int64_t Count(const char* path) const {
+    const TrtllmJson* said = draft_.Find(Path(path));
+    return said != nullptr && said->is_number() ? said->get<std::int64_t>() : 1;
+  }
+
+  // Ranks of attention data parallelism, each of one GPU of the tensor-parallel group: 1, where
+  // there is none, or `alone` says that it cannot be.
+  std::int64_t TakeRanks(bool alone) {
+    const TrtllmJson* said = draft_.Find(Path(kTrtllmRanks));
+    if (said == nullptr || *said != true) return 1;
+    const std::int64_t ranks = Count("pool.tensor_parallel");
+    if (!alone || ranks == 1) {
+      if (!alone) draft_.Ignore("enable_attention_dp: true", kTrtllmAdp);
+      draft_.Drop(Path(kTrtllmRanks));
+      draft_.Drop(Path("scheduler.attention_dp_enable_balance"));
+      return 1;
+    }
+    draft_.Take(Path("pool.tensor_parallel"), 1,
+                Format("enable_attention_dp over {} GPUs of a tensor-parallel group", ranks));
+    return ranks;
+  }
 
  private:
   void TakeMember(const std::string& name, const std::string& text) {
@@ -296,15 +324,12 @@ void ReadTrtllmServer(GivenOptions given, const ServerContext& context, Draft& d
                         ShownText(option->Words(), kShown)));
     }
   }
-  const auto count = [&](const char* path) {
-    const TrtllmJson* said = draft.Find(server.Path(path));
-    return said != nullptr && said->is_number() ? said->get<std::int64_t>() : 1;
-  };
   const std::string mode = LowerCase(given.Text("disaggregation-mode"));
   const std::string role = mode.find("prefill") == 0  ? "prefill"
                            : mode.find("decode") == 0 ? "decode"
                                                       : context.role;
-  const std::int64_t stages = count("pool.pipeline_parallel");
+  const std::int64_t stages = server.Count("pool.pipeline_parallel");
+  const std::int64_t ranks = server.TakeRanks(role.empty() && stages == 1);
   if (!role.empty() || stages > 1) {
     draft.Drop(server.Path("scheduler"));
     draft.Take(server.Path("scheduler.policy"), "vllm", context.from);
@@ -312,7 +337,7 @@ void ReadTrtllmServer(GivenOptions given, const ServerContext& context, Draft& d
         "TensorRT-LLM's scheduler is modelled without stages, and without prefill and decode "
         "apart: vLLM's is in its place");
   }
-  TakeServerShape({count("pool.tensor_parallel"), stages, 1, role}, context, draft);
+  TakeServerShape({server.Count("pool.tensor_parallel"), stages, ranks, role}, context, draft);
 }
 
 // The file of "trtllm-serve disaggregated": servers for prompts, and for what they generate.
@@ -380,6 +405,8 @@ void ReadTrtllmCommand(const ImportSource& source, Draft& draft) {
       server.TakePreset("", "a configuration of TensorRT-LLM");
     }
     server.TakeYaml(document);
+    const std::int64_t ranks = server.TakeRanks(server.Count("pool.pipeline_parallel") == 1);
+    if (ranks > 1) TakeServerShape({1, 1, ranks, ""}, {}, draft);
   }
   if (source.commands.empty()) return;
   const Variables environment = AssignedIn(source.text);

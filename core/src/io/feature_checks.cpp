@@ -168,6 +168,8 @@ constexpr FeatureRow kRows[] = {
      "from 1 up", "of a model without experts"},
     {kNoPrefixCache, 0, [](S s) { return !s.engine.enable_prefix_caching; },
      "/engine/enable_prefix_caching", "true", "without enable_prefix_caching"},
+    {kLockStep, 0, [](S s) { return s.RanksInStep() > 1; }, "/scheduler/enable_attention_dp",
+     "false", "with scheduler.enable_attention_dp"},
     {kFlowControl, 0, [](S s) { return s.cluster.ControlsFlow(); }, "/cluster/router/profile",
      "one without flow control", "with flow control"},
 };
@@ -218,6 +220,7 @@ constexpr FeaturePair kPairs[] = {
     {kQueueCaps, kFailures, "whom one turns away a router would send to another"},
     {kQueueCaps, kFlowControl, "whom one turns away a router would send to another"},
     {kQueueCaps, kReplicas, "whom one turns away a router would send to another"},
+    {kLoadRouters, kLockStep, "what it hears of a server's ranks is not modelled"},
     {kTiers, kNoPrefixCache, "they keep what the prefix cache overwrites"},
     {kHostOverlap, kSync,
      "host work for a step can run beside the step before it only if that step is formed so early"},

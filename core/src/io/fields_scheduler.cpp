@@ -189,6 +189,31 @@ void DescribeTrtllm(Fields<TrtllmSpec>& f) {
         &TrtllmSpec::copy_on_partial_reuse);
 }
 
+void DescribeTrtllmRanks(Fields<TrtllmSpec>& f) {
+  f.Add({.name = "enable_attention_dp",
+         .help = "the replicas that share experts (attention_data_parallel) are ranks of one "
+                 "server: it deals requests out to them, and they step together; false: each runs "
+                 "by itself"},
+        &TrtllmSpec::enable_attention_dp);
+  f.Add({.name = "attention_dp_enable_balance",
+         .help = "prompts wait until every rank has one; attention_dp_config.enable_balance"},
+        &TrtllmSpec::attention_dp_enable_balance);
+  f.Add({.name = "attention_dp_timeout_iters",
+         .unit = "steps",
+         .min = 0,
+         .max = 1e9,
+         .help = "with it, most steps that prompts wait for ranks without one; "
+                 "attention_dp_config.timeout_iters"},
+        &TrtllmSpec::attention_dp_timeout_iters);
+  f.Add({.name = "attention_dp_batching_wait_iters",
+         .unit = "steps",
+         .min = 0,
+         .max = 1e9,
+         .help = "with it, steps that prompts of all ranks wait for more beside them; "
+                 "attention_dp_config.batching_wait_iters"},
+        &TrtllmSpec::attention_dp_batching_wait_iters);
+}
+
 }  // namespace
 
 void DescribeSchedulers(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& base) {
@@ -196,8 +221,10 @@ void DescribeSchedulers(FieldVisitor& v, SchedulerSpec& s, const SchedulerSpec& 
     FieldsWhen<SglangSpec>(v, "policy", {"sglang"}, s.Sglang() != nullptr, s.sglang, base.sglang,
                            describe);
   }
-  FieldsWhen<TrtllmSpec>(v, "policy", {"trtllm"}, s.Trtllm() != nullptr, s.trtllm, base.trtllm,
-                         DescribeTrtllm);
+  for (const auto describe : {DescribeTrtllm, DescribeTrtllmRanks}) {
+    FieldsWhen<TrtllmSpec>(v, "policy", {"trtllm"}, s.Trtllm() != nullptr, s.trtllm, base.trtllm,
+                           describe);
+  }
 }
 
 }  // namespace servecast

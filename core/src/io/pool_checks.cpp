@@ -104,6 +104,14 @@ class PoolChecks {
       };
       same(pool.compat != all.compat, "compat");
       if (Pools().size() == 1) continue;
+      const SchedulerSpec& own = Pools()[i].scheduler ? *Pools()[i].scheduler : s_.scheduler;
+      if (own.Trtllm() != nullptr && own.trtllm.enable_attention_dp) {
+        AddOnce({Pools()[i].scheduler ? Format("/cluster/pools/{}/scheduler/enable_attention_dp", i)
+                                      : "/scheduler/enable_attention_dp",
+                 "found true, allowed false with several pools: ranks in lock step beside other "
+                 "servers are not modelled"},
+                issues_);
+      }
       same(pool.request_overhead_ms != all.request_overhead_ms, "request_overhead_ms");
       same(pool.prompt_token_overhead_us != all.prompt_token_overhead_us,
            "prompt_token_overhead_us");

@@ -39,23 +39,29 @@ constexpr SharedName kSharedNames[] = {
 constexpr const char* kCapitals[] = {"capacity_scheduler_policy", "context_chunking_policy",
                                      "waiting_queue"};
 
-// The members of TensorRT-LLM's kv_cache_config are the scheduler's own here.
-void TakeTrtllmForms(Json& scheduler, const std::string& path, Issues& issues) {
-  const auto config = scheduler.find("kv_cache_config");
-  if (config != scheduler.end() && config->is_object()) {
-    const Json members = std::move(*config);
-    scheduler.erase(config);
-    for (const auto& [name, value] : members.items()) {
-      if (scheduler.contains(name)) {
-        issues.push_back({Format("{}/kv_cache_config/{}", path, name),
-                          Format("found {} beside scheduler.{}, which is the same: allowed one of "
-                                 "them",
-                                 ShortJson(value), name)});
-      } else {
-        scheduler[name] = value;
-      }
+// Of a section of TensorRT-LLM's the members are the scheduler's own here, behind `prefix`.
+void TakeSection(const char* section, std::string_view prefix, Json& scheduler,
+                 const std::string& path, Issues& issues) {
+  const auto config = scheduler.find(section);
+  if (config == scheduler.end() || !config->is_object()) return;
+  const Json members = std::move(*config);
+  scheduler.erase(config);
+  for (const auto& [name, value] : members.items()) {
+    const std::string own = std::string(prefix) + name;
+    if (scheduler.contains(own)) {
+      issues.push_back({Format("{}/{}/{}", path, section, name),
+                        Format("found {} beside scheduler.{}, which is the same: allowed one of "
+                               "them",
+                               ShortJson(value), own)});
+    } else {
+      scheduler[own] = value;
     }
   }
+}
+
+void TakeTrtllmForms(Json& scheduler, const std::string& path, Issues& issues) {
+  TakeSection("kv_cache_config", "", scheduler, path, issues);
+  TakeSection("attention_dp_config", "attention_dp_", scheduler, path, issues);
   for (const char* name : kCapitals) {
     const auto at = scheduler.find(name);
     if (at == scheduler.end() || !at->is_string()) continue;

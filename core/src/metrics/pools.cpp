@@ -23,7 +23,7 @@ std::vector<std::int64_t> RequestsByPool(const RunView& run) {
     ++requests[static_cast<std::size_t>(pool_of[static_cast<std::size_t>(replica)])];
   };
   for (std::size_t r = 0; r < run.results.replica.size(); ++r) {
-    count(run.results.replica[r]);
+    count(run.results.ReplicaOf(r));
     if (!run.results.HandedOver(r)) continue;
     const HandOver& h = run.results.hand_overs[r];
     if (h.prefill_replica != run.results.replica[r]) count(h.prefill_replica);

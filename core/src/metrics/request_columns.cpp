@@ -98,7 +98,7 @@ void FillRequestColumns(const RunView& run, Report& report) {
     return sent ? Seconds(results.hand_overs[i].reserved) : kNan;
   });
   fill("replica", [&](std::size_t i) {
-    const std::int32_t replica = results.replica.empty() ? 0 : results.replica[i];
+    const std::int32_t replica = results.ReplicaOf(i);
     return replica >= 0 ? static_cast<double>(replica) : kNan;
   });
   fill("prompt_tokens", [&](std::size_t i) { return run.requests.prompt_tokens[i]; });
@@ -145,7 +145,7 @@ std::uint64_t FingerprintOf(const RunView& run, const Report& r) {
     h.Add(results.completion[i]);
     h.Add(static_cast<std::int64_t>(run.requests.prompt_tokens[i]) << 32 | results.generated[i]);
     h.Add(static_cast<std::int64_t>(results.preemptions[i]) << 32 | results.cached_tokens[i]);
-    h.Add(std::int64_t{results.replica.empty() ? 0 : results.replica[i]});
+    h.Add(std::int64_t{results.ReplicaOf(i)});
     h.Add(static_cast<std::int64_t>(results.state[i]));
   }
   for (const HandOver& o : results.hand_overs) {

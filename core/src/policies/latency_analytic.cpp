@@ -267,11 +267,15 @@ class Analytic final : public LatencyModel {
     const double of_prompts = tokens - of_decodes;
     parts.Blend(dense_, tokens);
     parts.memory += cost_.activation_bytes_per_token * tokens * byte_ns_;
-    if (cost_.expert_bytes > 0) AddExperts(tokens, of_prompts, parts);
+    // Of a rank in lock step experts see the mean of all ranks' tokens, each of which comes by.
+    const double meeting = shape.group_tokens > 0 ? static_cast<double>(shape.group_tokens) /
+                                                        static_cast<double>(cost_.expert_replicas)
+                                                  : tokens;
+    if (cost_.expert_bytes > 0) AddExperts(meeting, of_prompts / tokens, parts);
     if (sampled > 0) parts.Blend(lm_head_, sampled);
     const double host = step_ns_ + sequence_ns_ * sequences;
     double overhead =
-        host + sample_ns_ * (sampled - padding) + kernels_ns_ + collective_token_ns_ * tokens;
+        host + sample_ns_ * (sampled - padding) + kernels_ns_ + collective_token_ns_ * meeting;
     if (shape.lora.adapters > 0) {
       parts.Add(adapters_.ComputeNs(shape.lora.tokens), adapters_.MemoryNs(shape.lora.adapters));
       overhead += adapters_.KernelsNs();
@@ -401,7 +405,7 @@ class Analytic final : public LatencyModel {
     return Exp(std::max(log_untouched_ - kPopularity * Log(1 + later / kPopularity), -700.0));
   }
 
-  void AddExperts(double tokens, double of_prompts, Parts& parts) const {
+  void AddExperts(double tokens, double prompt_share, Parts& parts) const {
     const auto experts = static_cast<double>(cost_.experts);
     const double touched = experts * (1 - Untouched(tokens));
     double rows = tokens, read = expert_bytes_ * touched / experts;
@@ -413,7 +417,7 @@ class Analytic final : public LatencyModel {
       read *= busiest.read;
     }
     parts.Blend(ProductOf(expert_ns_, read), rows);
-    if (unpacked_prompt_ns_ != 0) parts.compute += of_prompts / tokens * rows * unpacked_prompt_ns_;
+    if (unpacked_prompt_ns_ != 0) parts.compute += prompt_share * rows * unpacked_prompt_ns_;
   }
 
   ModelCost cost_;

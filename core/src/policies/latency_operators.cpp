@@ -63,7 +63,8 @@ class Operators final : public LatencyModel {
     }
     double attention = step_.Attention(work);
     if (pairs > 0) attention = std::max(attention, step_.DecodePairs(pairs));
-    double matrices = step_.Tokens(tokens) + step_.Head(sampled), launch = launch_.Ns(replayed);
+    double matrices = step_.Tokens(tokens, shape.group_tokens) + step_.Head(sampled),
+           launch = launch_.Ns(replayed);
     if (shape.lora.adapters > 0) {
       matrices +=
           std::max(adapters_.ComputeNs(shape.lora.tokens), adapters_.MemoryNs(shape.lora.adapters));

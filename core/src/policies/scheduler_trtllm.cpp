@@ -39,6 +39,18 @@ void Refuse(const Scenario& s, Issues& issues) {
        "/engine/max_num_batched_tokens",
        "found %, allowed from scheduler.chunk_unit_size up with scheduler.policy \"trtllm\": a "
        "chunk is whole units"},
+      {o.enable_attention_dp && s.cluster.pool().attention_data_parallel == 1,
+       "/scheduler/enable_attention_dp",
+       "found %, allowed true with attention_data_parallel above 1: its ranks are the replicas "
+       "that share experts"},
+      {o.attention_dp_enable_balance && !o.enable_attention_dp,
+       "/scheduler/attention_dp_enable_balance",
+       "found %, allowed true with scheduler.enable_attention_dp: it is a rule between ranks"},
+      {o.enable_attention_dp &&
+           (o.batch_wait_timeout_iters > 0 || o.batch_wait_max_tokens_ratio > 0),
+       "/scheduler/batch_wait_timeout_iters",
+       "found %, allowed 0 with scheduler.enable_attention_dp, as is batch_wait_max_tokens_ratio: "
+       "TensorRT-LLM waits for no fuller batch with it"},
       {e.watermark > 0, "/engine/watermark",
        "found %, allowed 0 with scheduler.policy \"trtllm\": it keeps no KV blocks free"},
   };

@@ -15,6 +15,11 @@ struct PrefillChunk {
   bool samples = false;      // its last token is known after this step, so a token is sampled
 };
 
+// Of a query and a key before it or itself.
+inline std::int64_t PairsOf(const PrefillChunk& chunk) {
+  return chunk.tokens * chunk.context + chunk.tokens * (chunk.tokens + 1) / 2;
+}
+
 // The decodes of a step that verify drafts and compute as many tokens each.
 struct DraftedDecodes {
   std::int64_t tokens = 0;   // of each, computed in this step: the one that is due and its drafts
@@ -43,6 +48,9 @@ struct BatchShape {
   std::span<const DraftedDecodes> drafted = {};
   AdapterWork lora = {};
   std::int64_t images = 0;  // that are encoded before it computes
+  // Tokens that all ranks compute which share experts and step together with it, its own among
+  // them; 0: every other one as many as it.
+  std::int64_t group_tokens = 0;
 
   std::int64_t DraftedSequences() const {
     std::int64_t sequences = 0;

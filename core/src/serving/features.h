@@ -34,7 +34,7 @@ enum class Feature : std::uint8_t {
   kKvGroups,  // layers that keep KV in several groups: of schedulers and compat modes
   // Every entry has them; only pairs of features ask.
   kAsync, kSync, kCapturedGraphs, kNgram, kRetriedCaps, kExperts, kDense, kNoPrefixCache,
-  kFlowControl,
+  kFlowControl, kLockStep,  // scheduler.enable_attention_dp
 };
 // clang-format on
 

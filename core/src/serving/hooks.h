@@ -51,11 +51,33 @@ struct SglangLevels {
   friend bool operator==(const SglangLevels&, const SglangLevels&) = default;
 };
 
+// Likewise TensorRT-LLM's, of a rank of attention data parallelism.
+struct TrtllmRankLevels {
+  std::int64_t contexts = 0, generating = 0;  // of the step's members, behind those of ranks before
+  std::int64_t dummies = 0;                   // that generate beside them
+  std::int64_t paused = 0, finished = 0;      // likewise of `preempted` and `finished`
+  std::int64_t fitting = 0, active_after_schedule = 0, active_after_step = 0;
+  std::int64_t free_after_schedule = 0, free_after_step = 0;
+  // Its output waits for a step of all ranks (rule 71): `finished`, active_after_step and
+  // free_after_step are in the next record, in `late`.
+  bool kept = false;
+
+  friend bool operator==(const TrtllmRankLevels&, const TrtllmRankLevels&) = default;
+};
+struct TrtllmLateOutput {
+  std::int64_t rank = 0, active_after_step = 0, free_after_step = 0;
+  std::vector<RequestId> finished;
+
+  friend bool operator==(const TrtllmLateOutput&, const TrtllmLateOutput&) = default;
+};
+
 // Likewise TensorRT-LLM's.
 struct TrtllmLevels {
   std::int64_t fitting = 0;  // that its capacity scheduler let through
   std::int64_t active_after_schedule = 0, active_after_step = 0;  // in its list
   std::vector<std::pair<RequestId, TimeNs>> activated;            // when, since the step before
+  std::vector<TrtllmRankLevels> ranks;                            // empty: one
+  std::vector<TrtllmLateOutput> late;                             // of the step before
 
   friend bool operator==(const TrtllmLevels&, const TrtllmLevels&) = default;
 };

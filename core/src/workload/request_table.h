@@ -190,6 +190,13 @@ struct RequestResults {
   std::vector<std::int32_t> cached_tokens;  // prefix-cache hit at the first admission
   std::vector<RequestState> state;
   std::vector<std::int32_t> replica;  // that serves it; empty where there is one
+  // Where replicas are ranks in lock step, that one's number among all; `replica` is their engine.
+  std::vector<std::int32_t> rank;
+  // As reports count replicas.
+  std::int32_t ReplicaOf(std::size_t request) const {
+    if (!rank.empty()) return rank[request];
+    return replica.empty() ? 0 : replica[request];
+  }
   // As in TimeSplit.
   std::vector<TimeNs> interference;
   std::vector<Setbacks> setbacks;    // optional: empty while no request had any

@@ -8,15 +8,6 @@
 namespace servecast {
 namespace {
 
-void Add(const PrefixCacheReport& one, PrefixCacheReport& sum) {
-  sum.query_tokens += one.query_tokens;
-  sum.hit_tokens += one.hit_tokens;
-  sum.query_blocks += one.query_blocks;
-  sum.hit_blocks += one.hit_blocks;
-  sum.resumed_hit_tokens += one.resumed_hit_tokens;
-  sum.evicted_blocks += one.evicted_blocks;
-}
-
 void Add(const SchedulerCounts& one, SchedulerCounts& sum) {
   sum.prefill_tokens += one.prefill_tokens;
   sum.padding_tokens += one.padding_tokens;
@@ -56,7 +47,7 @@ class Fleet::Replaced final : public Engine {
     timed_out_ += one.timed_out() + timed_out;
     lost_ += lost;
     length_capped_ += one.length_capped();
-    Add(one.prefix_cache(), prefix_cache_);
+    prefix_cache_.Add(one.prefix_cache());
     Add(one.counts(), counts_);
     KvOffloadReport offload = one.kv_offload();
     for (KvTierReport& tier : offload.tiers) tier.blocks = 0;  // its successor has as many
@@ -126,9 +117,9 @@ Gateway::Member Fleet::MemberAt(std::size_t index) const {
   return {.replica = nodes_[index]->replica.get(),
           .number = static_cast<std::int32_t>(index),
           .block_size = each.engine.block_size,
-          .blocks = each.pool_blocks - 1,
+          .blocks = (each.pool_blocks - 1) * each.ranks,
           .caches_prefixes = each.setup.limits.caches_prefixes,
-          .seats = each.engine.max_num_seqs};
+          .seats = each.engine.max_num_seqs * each.ranks};
 }
 
 void Fleet::Replace(std::int32_t index, TimeNs dies_at, std::int64_t timed_out, std::int64_t lost) {
@@ -186,7 +177,7 @@ std::vector<std::string_view> Fleet::departures() const {
 
 const PrefixCacheReport& Fleet::prefix_cache() {
   prefix_cache_ = {};
-  for (Engine* one : All()) Add(one->prefix_cache(), prefix_cache_);
+  for (Engine* one : All()) prefix_cache_.Add(one->prefix_cache());
   return prefix_cache_;
 }
 
@@ -205,12 +196,13 @@ KvOffloadReport Fleet::kv_offload() const {
 std::vector<ReplicaReport> Fleet::PerReplica(TimeNs end) const {
   const RequestTable& requests = any().requests;
   const RequestResults& results = any().results;
-  std::vector<ReplicaReport> reports(nodes_.size());
-  std::vector<std::int64_t> first_tokens(nodes_.size(), 0);
-  std::vector<double> ttft_ns(nodes_.size(), 0), outstanding_ns(nodes_.size(), 0);
+  const auto ranks = static_cast<std::size_t>(any().ranks);  // of a node, each a replica here
+  std::vector<ReplicaReport> reports(nodes_.size() * ranks);
+  std::vector<std::int64_t> first_tokens(reports.size(), 0);
+  std::vector<double> ttft_ns(reports.size(), 0), outstanding_ns(reports.size(), 0);
   for (std::size_t r = 0; r < results.replica.size(); ++r) {
-    if (results.replica[r] < 0) continue;
-    const auto i = static_cast<std::size_t>(results.replica[r]);
+    if (results.ReplicaOf(r) < 0) continue;
+    const auto i = static_cast<std::size_t>(results.ReplicaOf(r));
     TimeNs over = results.completion[r] >= 0 ? results.completion[r] : end;
     if (results.state[r] == RequestState::kTimedOut) {
       over = std::min(over, requests.arrival[r] + requests.timeout[r]);
@@ -231,12 +223,15 @@ std::vector<ReplicaReport> Fleet::PerReplica(TimeNs end) const {
     ttft_ns[i] += static_cast<double>(results.first_token[r] - requests.arrival[r]);
   }
   const auto all = static_cast<double>(std::max<TimeNs>(end, 1));
-  for (std::size_t i = 0; i < nodes_.size(); ++i) {
-    const Recorder& recorder = nodes_[i]->recorder;
-    reports[i].busy_share = static_cast<double>(recorder.busy_ns()) / all;
+  for (std::size_t i = 0; i < reports.size(); ++i) {
+    const Node& node = *nodes_[i / ranks];
+    const Recorder& recorder = node.recorder;
+    // Ranks in lock step are busy together.
+    reports[i].busy_share =
+        static_cast<double>(recorder.busy_ns() / static_cast<TimeNs>(ranks)) / all;
     reports[i].mean_outstanding = outstanding_ns[i] / all;
     reports[i].kv_peak_usage = static_cast<double>(recorder.peak_kv_blocks()) /
-                               static_cast<double>(pools_[nodes_[i]->pool].each.pool_blocks - 1);
+                               static_cast<double>(pools_[node.pool].each.pool_blocks - 1);
     if (first_tokens[i] > 0) {
       reports[i].ttft_mean_ms = ttft_ns[i] / static_cast<double>(first_tokens[i]) / 1e6;
     }

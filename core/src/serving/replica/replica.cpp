@@ -33,7 +33,7 @@ std::int64_t SeatsOf(const SchedulerLimits& limits) {
 
 KvCache::Options CacheOptions(const ReplicaInput& in) {
   const SchedulerLimits& limits = in.setup.limits;
-  return {limits.blocks,
+  return {limits.blocks * in.ranks,
           limits.block_size,
           limits.caches_prefixes && !in.setup.entry->own_cache && in.kv_plan == nullptr,
           in.engine.free_contentless_first,
@@ -64,7 +64,7 @@ Replica::Replica(const ReplicaInput& input)
     : in_(input),
       policy_(input.scheduler, input.requests),
       kv_(CacheOptions(input), input.requests, input.kv_tiers),
-      seats_(SeatsOf(input.setup.limits)),
+      seats_(SeatsOf(input.setup.limits) * input.ranks),
       report_block_(input.setup.report_block),
       token_delay_(input.latency.OutputTokenDelay()),
       delivery_delay_(input.latency.DeliveryDelay()),
@@ -238,7 +238,7 @@ void Replica::TimeOut(RequestId request) {
   PrefillWork work;
   std::int64_t tokens = 0;
   for (const PrefillChunk& chunk : plan_.chunks) {
-    work.pairs += chunk.tokens * chunk.context + chunk.tokens * (chunk.tokens + 1) / 2;
+    work.pairs += PairsOf(chunk);
     work.keys += chunk.context + chunk.tokens;
     step.sampled += chunk.samples ? 1 : 0;
     tokens += chunk.tokens;
@@ -250,6 +250,10 @@ void Replica::TimeOut(RequestId request) {
   counts_.prefill_tokens += tokens;
   if (plan_.chunks.size() > 1) CountPadding();
   if (plan_.shape.decode_seqs == 0 && plan_.drafted.empty()) return price.duration;
+  if (!plan_.ranks.empty()) {
+    step.record.interference = std::max<TimeNs>(0, price.duration - PriceRanks(false).duration);
+    return step.record.interference;
+  }
   BatchShape without = plan_.shape;
   without.prefill = {};
   without.lora = plan_.decodes_lora;
@@ -287,8 +291,9 @@ void Replica::CountDrafted(Step& step) {
   shape.prefill = plan_.chunks;
   shape.drafted = plan_.drafted;
   shape.preemption_ema = load_.preemption_ema;
-  const StepPrice price =
-      staged() ? pipeline_->Enter(shape, start, plan_.host) : in_.latency.Price(shape);
+  const StepPrice price = staged()              ? pipeline_->Enter(shape, start, plan_.host)
+                          : plan_.ranks.empty() ? in_.latency.Price(shape)
+                                                : PriceRanks(true);
   if (shape.images > 0) CountImages(price);
   plan_.transfer =
       prices_transfers_ || staged() ? 0 : std::min(plan_.transfer, kMaxStepNs - price.duration);
@@ -310,6 +315,7 @@ void Replica::CountDrafted(Step& step) {
                  plan_.kv_unused,   plan_.in_turn};
   step.decodes = plan_.decodes;
   step.sampled = shape.decode_seqs + shape.DraftedSequences();
+  if (!plan_.ranks.empty()) CountRanks(step);
   const TimeNs interference = plan_.chunks.empty() ? 0 : CountPrefills(step, price);
   if (!plan_.drafted.empty()) CountDrafted(step);
   step.made = step.sampled;
@@ -366,6 +372,9 @@ void Replica::Apply() {
   const std::int64_t tokens = hides_tokens() ? 0 : step.sampled;
   if (staged() && !scheduler_->habits().shared_to_first) {
     RecordToNext(step, tokens);
+  } else if (!step.ranks.empty()) {
+    RecordRanks(step, tokens);
+    recorded_until_ = step.end;
   } else {
     in_.recorder->Step(std::max(step.start, recorded_until_), step.end, step.levels, tokens,
                        step.bound, step.blocked, step.prefill);

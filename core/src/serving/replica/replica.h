@@ -76,6 +76,7 @@ struct ReplicaInput {
   const KvPlan* kv_plan = nullptr;
   std::int64_t most_image_tokens = 0;  // of the largest image that the model can have
   TimeNs dies_at = kNever;  // no step that ends after it has an effect; before the horizon
+  std::int64_t ranks = 1;   // in lock step, each with the seats, blocks and tokens of `setup`
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
@@ -249,6 +250,10 @@ class Replica final : public Engine {
   void Smooth(std::size_t preempted, std::int64_t running);
   void Apply();
   void RecordToNext(const Step& step, std::int64_t tokens);
+  // Of several ranks in lock step (replica_ranks.cpp).
+  StepPrice PriceRanks(bool with_prefills);
+  void CountRanks(Step& step);
+  void RecordRanks(const Step& step, std::int64_t tokens);
 
   Step& Oldest() { return steps_[first_step_]; }
   const Step& Oldest() const { return steps_[first_step_]; }

@@ -25,6 +25,14 @@ namespace servecast {
 
 class Replica;
 
+// What one of several ranks in lock step does in it.
+struct RankPlan {
+  BatchShape shape;        // but for its spans; a dummy is one of its decodes
+  std::size_t chunks = 0;  // so many of StepPlan::chunks, behind those of the ranks before
+  std::int64_t dummies = 0;
+  std::int64_t running = 0, kv_blocks = 0, kv_unused = 0;  // see StepLevels
+};
+
 // What a scheduler decided for the next step.
 struct StepPlan {
   BatchShape shape;  // but for its spans
@@ -40,6 +48,7 @@ struct StepPlan {
   TimeNs encode = 0;                        // by which images make it longer, as it is launched
   std::int64_t kv_unused = 0, in_turn = 0;  // see StepLevels
   std::vector<RequestId> preempted;         // in order
+  std::vector<RankPlan> ranks;              // empty: one; else `shape` is their sum, less dummies
 
   void Clear() {
     shape = {};
@@ -51,7 +60,15 @@ struct StepPlan {
     host = transfer = encode = 0;
     kv_unused = in_turn = 0;
     preempted.clear();
+    ranks.clear();
   }
+};
+
+// What is recorded of one of several ranks.
+struct RankStep {
+  StepLevels levels;
+  StepBound bound = StepBound::kOverhead;
+  PrefillWork prefill;
 };
 
 // A step between its schedule call and the moment when its outputs are applied.
@@ -66,6 +83,7 @@ struct Step {
   std::int64_t made = 0;  // tokens, with those of requests that are given up meanwhile
   bool plain = true;      // nothing but decodes of which none ends: Apply is not called
   PrefillWork prefill;
+  std::vector<RankStep> ranks;  // empty: one
   StepRecord record;
 };
 

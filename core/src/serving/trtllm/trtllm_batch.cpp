@@ -1,11 +1,11 @@
 // Which tokens a step computes: TensorRT-LLM's micro-batch scheduler (rules 25 to 37), and waiting
-// for a fuller batch (rules 58 and 59). See trtllm_scheduler.h.
+// for a fuller batch (rules 58 and 59). See trtllm_rank.h.
 //
 // Rule 49, a cut of batches above the budget, has nothing to cut: no batch is admitted above it,
 // and what reuse changes of a chunk makes it no longer.
 #include <algorithm>
 
-#include "serving/trtllm/trtllm_scheduler.h"
+#include "serving/trtllm/trtllm_rank.h"
 
 namespace servecast {
 namespace {
@@ -19,22 +19,23 @@ std::int64_t Cost(std::int64_t tokens, std::int64_t reusable, std::int64_t left)
 }  // namespace
 
 // Those that generate come first, unless the capacity scheduler listed them in another order.
-void TrtllmScheduler::ListAll() {
+void TrtllmRank::ListAll() {
   if (pass_.listed) return;
   pass_.listed = true;
   pass_.go.insert(pass_.go.begin(), generating_.begin(), generating_.end());
 }
 
 // Rules 25 to 31.
-void TrtllmScheduler::Batch() {
+void TrtllmRank::Batch() {
   const std::int64_t budget = in_.engine.max_num_batched_tokens;
   std::int64_t generating = 0;
   for (const JobId id : apart_) generating += At(id).state == State::kGeneration ? 1 : 0;
   generating += decodes_.size();
   if (generating > budget) ListAll();
-  std::int64_t used = 0, count = 0;
+  std::int64_t used = dummy_ == Dummy::kFirst ? 1 : 0, count = used;
   if (!pass_.listed) {
-    used = count = pass_.members = generating;
+    pass_.members = generating;
+    used = count = used + generating;
   }
   std::vector<JobId>& batch = pass_.contexts;
   members_.clear();
@@ -64,7 +65,7 @@ void TrtllmScheduler::Batch() {
   stuck_ = pass_.refused && pass_.go.empty() && !pass_.listed;
 }
 
-void TrtllmScheduler::SetChunks(std::int64_t used) {
+void TrtllmRank::SetChunks(std::int64_t used) {
   const std::int64_t budget = in_.engine.max_num_batched_tokens;
   std::int64_t wanted = 0;
   bool whole = true;
@@ -86,7 +87,7 @@ void TrtllmScheduler::SetChunks(std::int64_t used) {
 }
 
 // Rule 33.
-void TrtllmScheduler::FirstComeChunks(std::int64_t room) {
+void TrtllmRank::FirstComeChunks(std::int64_t room) {
   const std::int64_t budget = in_.engine.max_num_batched_tokens;
   const std::int64_t unit = options_.chunk_unit_size.value_or(size_);
   for (const JobId id : pass_.contexts) {
@@ -102,7 +103,7 @@ void TrtllmScheduler::FirstComeChunks(std::int64_t room) {
 }
 
 // Rule 34.
-void TrtllmScheduler::EqualChunks(std::int64_t room) {
+void TrtllmRank::EqualChunks(std::int64_t room) {
   const std::int64_t budget = in_.engine.max_num_batched_tokens;
   const std::int64_t unit = options_.chunk_unit_size.value_or(size_);
   for (const JobId id : pass_.contexts) At(id).chunk = 0;
@@ -122,7 +123,7 @@ void TrtllmScheduler::EqualChunks(std::int64_t room) {
   }
 }
 
-void TrtllmScheduler::WaitForFuller() {
+void TrtllmRank::WaitForFuller() {
   const std::int64_t iterations = options_.batch_wait_timeout_iters;
   const double ratio = options_.batch_wait_max_tokens_ratio;
   if ((iterations <= 0 && ratio <= 0) || pass_.contexts.empty() || pass_.members == 0) return;
@@ -142,13 +143,13 @@ void TrtllmScheduler::WaitForFuller() {
 }
 
 // Rule 37.
-void TrtllmScheduler::LastChunksLast() {
+void TrtllmRank::LastChunksLast() {
   std::stable_partition(pass_.contexts.begin(), pass_.contexts.end(),
                         [this](JobId id) { return At(id).chunk < At(id).left(); });
 }
 
 // Who generates in this step is in the sums, and nobody else.
-void TrtllmScheduler::SetMembers() {
+void TrtllmRank::SetMembers() {
   if (pass_.listed) {
     for (const JobId id : members_) At(id).member = pass_number_;
     for (const JobId id : generating_) {

@@ -1,24 +1,24 @@
 // For whom there are KV blocks: TensorRT-LLM's capacity schedulers (rules 10 to 24, 52 and 53). See
-// trtllm_scheduler.h.
+// trtllm_rank.h.
 #include <algorithm>
 
-#include "serving/trtllm/trtllm_scheduler.h"
+#include "serving/trtllm/trtllm_rank.h"
 
 namespace servecast {
 
 // What is stored of a request's text, as budgets see it.
-BlockTree::Found TrtllmScheduler::Look(const Job& job) {
+BlockTree::Found TrtllmRank::Look(const Job& job) {
   return PrefixAware() ? tree_->Find(job.request, job.prompt) : BlockTree::Found{};
 }
 
 // Rule 23: it waits for blocks that another one is about to compute.
-bool TrtllmScheduler::IsTwin(const Job& job, const BlockTree::Found& found) {
+bool TrtllmRank::IsTwin(const Job& job, const BlockTree::Found& found) {
   if (!PrefixAware() || job.admitted || found.first_new == 0) return false;
   return !coming_.insert(found.first_new).second;
 }
 
 // Rule 52.
-std::int64_t TrtllmScheduler::Rest(Job& job, const BlockTree::Found& found) const {
+std::int64_t TrtllmRank::Rest(Job& job, const BlockTree::Found& found) const {
   const std::int64_t total = Blocks(job.first + job.limit);
   job.reusable = 0;
   if (job.admitted) return total - Blocks(job.prompt);
@@ -28,7 +28,7 @@ std::int64_t TrtllmScheduler::Rest(Job& job, const BlockTree::Found& found) cons
 }
 
 // Rule 53.
-std::int64_t TrtllmScheduler::StepNeed(Job& job, const BlockTree::Found& found) const {
+std::int64_t TrtllmRank::StepNeed(Job& job, const BlockTree::Found& found) const {
   job.reusable = 0;
   if (job.state == State::kContext) {
     if (job.admitted) return 0;
@@ -41,7 +41,7 @@ std::int64_t TrtllmScheduler::StepNeed(Job& job, const BlockTree::Found& found) 
   return Blocks(kv + more) - Blocks(kv);
 }
 
-void TrtllmScheduler::Capacity() {
+void TrtllmRank::Capacity() {
   coming_.clear();
   const TrtllmCapacity policy = options_.capacity_scheduler_policy;
   if (PrefixAware() && policy != TrtllmCapacity::kStaticBatch) {
@@ -57,12 +57,12 @@ void TrtllmScheduler::Capacity() {
 }
 
 // Rules 10 to 13: whoever generates has all blocks that it may ever need, taken or reserved.
-void TrtllmScheduler::Guaranteed() {
+void TrtllmRank::Guaranteed() {
   const bool in_turn = options_.capacity_scheduler_policy == TrtllmCapacity::kStaticBatch;
   std::int64_t held = decodes_.next().blocks;
   for (const JobId id : apart_) held += Blocks(At(id).kv);
-  std::int64_t available = Free() - (reserved_ - held);
-  pass_.fitting = static_cast<std::int64_t>(generating_.size());
+  std::int64_t available = free() - (reserved_ - held);
+  pass_.fitting = static_cast<std::int64_t>(generating_.size()) + Dummies();
   if (in_turn && pass_.fitting > 0) {
     pass_.refused = !contexts_.empty();
     return;
@@ -83,7 +83,7 @@ void TrtllmScheduler::Guaranteed() {
   walked_ += static_cast<std::int64_t>(pass_.go.size());
   // One that waited for a twin may stand before another one that has begun, and not fit beside it:
   // TensorRT-LLM would wait for ever.
-  if (pass_.fitting > 0 || replica_.in_flight() > 0) return;
+  if (pass_.fitting > 0 || InFlight() > 0) return;
   for (const JobId id : contexts_) {
     if (At(id).admitted) pass_.go.push_back(id);
   }
@@ -92,7 +92,7 @@ void TrtllmScheduler::Guaranteed() {
 
 // Whether all that have begun stand before all others, and have room for their next step: then
 // nobody is paused for them. They are let through.
-bool TrtllmScheduler::StartedFit() {
+bool TrtllmRank::StartedFit() {
   std::int64_t last = generating_.empty() ? -1 : At(generating_.back()).order;
   std::int64_t first_new = INT64_MAX;
   for (const JobId id : contexts_) {
@@ -105,8 +105,8 @@ bool TrtllmScheduler::StartedFit() {
   if (last > first_new) return false;
   std::int64_t need = decodes_.due();
   for (const JobId id : apart_) need += StepNeed(At(id), {});
-  if (need > Free()) return false;
-  pass_.fitting = static_cast<std::int64_t>(generating_.size());
+  if (need > free()) return false;
+  pass_.fitting += static_cast<std::int64_t>(generating_.size());
   for (const JobId id : contexts_) {
     if (!At(id).admitted) continue;
     At(id).reusable = 0;
@@ -118,7 +118,7 @@ bool TrtllmScheduler::StartedFit() {
 }
 
 // Rule 17: the last one that has begun, of those from `cursor` to `end`. False: there is none.
-bool TrtllmScheduler::PauseOne(std::size_t cursor, std::size_t& end, std::int64_t& free) {
+bool TrtllmRank::PauseOne(std::size_t cursor, std::size_t& end, std::int64_t& free) {
   for (std::size_t i = end; i-- > cursor;) {
     const Job& job = At(walk_[i]);
     if (!job.admitted) continue;
@@ -131,11 +131,12 @@ bool TrtllmScheduler::PauseOne(std::size_t cursor, std::size_t& end, std::int64_
 }
 
 // Rules 14 to 21.
-void TrtllmScheduler::MaxUtilization() {
-  std::int64_t free = Free();
+void TrtllmRank::MaxUtilization() {
+  std::int64_t free = this->free();
   if (tree_) tree_->StartVictims();
   taken_ = 0;
   walk_.clear();
+  pass_.fitting = Dummies();
   if (StartedFit()) {
     for (const JobId id : contexts_) {
       if (!At(id).admitted) walk_.push_back(id);

@@ -1,21 +1,20 @@
 // What TensorRT-LLM's batches are to the machine: the blocks that they take, how they are priced
-// and launched, what becomes of their outputs, and runs of decodes. See trtllm_scheduler.h.
+// and launched, what becomes of their outputs, and runs of decodes. See trtllm_rank.h.
 #include <algorithm>
 
-#include "serving/trtllm/trtllm_scheduler.h"
+#include "serving/trtllm/trtllm_rank.h"
 
 namespace servecast {
 
 // ---- Who leaves a pass, and who comes (rules 5, 6, 43 to 48 and 50) --------------------------
 
-void TrtllmScheduler::Pause(JobId id) {
+void TrtllmRank::Pause(JobId id) {
   Job& job = At(id);
   const auto r = static_cast<std::size_t>(job.request);
   const bool generates = job.state != State::kContext;
   const std::int64_t handled = Made(job) - (generates && Pending(job) ? 1 : 0);
   const std::int64_t computed = generates ? job.first + handled : job.pos;
   job.out = Made(job);
-  job.paused = true;
   if (generates) {
     in_.scratch.last_token[r] = LastToken(job);
     LeaveGenerating(id);
@@ -33,7 +32,7 @@ void TrtllmScheduler::Pause(JobId id) {
 }
 
 // Out of those that generate, whether or not it is in the sums.
-void TrtllmScheduler::LeaveGenerating(JobId id) {
+void TrtllmRank::LeaveGenerating(JobId id) {
   Job& job = At(id);
   if (job.decodes) {
     if (finishes_.Has(id)) {
@@ -52,9 +51,9 @@ void TrtllmScheduler::LeaveGenerating(JobId id) {
 
 // Where victims of a pass held what it counted as shared, TensorRT-LLM would find no block and
 // stop with an error; here the last of the new requests wait.
-void TrtllmScheduler::DropBeyondRoom(std::vector<BlockTree::Admission>& news) {
+void TrtllmRank::DropBeyondRoom(std::vector<BlockTree::Admission>& news) {
   if (!tree_ || pass_.paused.empty()) return;
-  std::int64_t room = Free() - decodes_.due();
+  std::int64_t room = free() - decodes_.due();
   std::size_t kept = 0;
   for (; kept < news.size(); ++kept) {
     const std::int64_t used = tree_->Find(news[kept].request, news[kept].tokens - 1).used;
@@ -71,7 +70,7 @@ void TrtllmScheduler::DropBeyondRoom(std::vector<BlockTree::Admission>& news) {
   news.resize(kept);
 }
 
-void TrtllmScheduler::Take() {
+void TrtllmRank::TakeBlocks() {
   std::vector<BlockTree::Admission>& news = news_;
   news.clear();
   for (const JobId id : pass_.contexts) {
@@ -103,19 +102,19 @@ void TrtllmScheduler::Take() {
       free_ -= decodes_.due();
     }
   }
-  SERVECAST_CHECK(Free() >= 0, "I4: used + free = total KV blocks");
+  SERVECAST_CHECK(free() >= 0, "I4: used + free = total KV blocks");
   LastChunksLast();
 }
 
 // The members that take a block in a step of the sums, in their order.
-void TrtllmScheduler::GrowMembers(std::int64_t step) {
+void TrtllmRank::GrowMembers(std::int64_t step) {
   std::vector<JobId>& due = due_[static_cast<std::size_t>(step % size_)];
   std::sort(due.begin(), due.end(), [this](JobId a, JobId b) { return At(a).order < At(b).order; });
   for (const JobId id : due) tree_->Grow(id);
 }
 
 // Steps that the machine ran by itself.
-void TrtllmScheduler::CatchUp() {
+void TrtllmRank::CatchUp() {
   if (!tree_) {
     grown_ = decodes_.step();
     return;
@@ -125,7 +124,7 @@ void TrtllmScheduler::CatchUp() {
 
 // ---- The batch, for the machine --------------------------------------------------------------
 
-void TrtllmScheduler::Begin(Job& job) {
+void TrtllmRank::Begin(Job& job) {
   const auto r = static_cast<std::size_t>(job.request);
   const TimeNs start = replica_.StartTime();
   job.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;
@@ -147,7 +146,7 @@ void TrtllmScheduler::Begin(Job& job) {
   cached_.hit_blocks += job.pos / size_;
 }
 
-void TrtllmScheduler::CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requests) {
+void TrtllmRank::CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requests) {
   const TimeNs start = replica_.StartTime();
   if (requests <= 0) return;
   if (ready >= start) {
@@ -157,8 +156,8 @@ void TrtllmScheduler::CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requ
   }
 }
 
-void TrtllmScheduler::Fill(StepPlan& plan) {
-  FillDecodes(plan);
+void TrtllmRank::Fill(StepPlan& plan, BatchShape& shape) {
+  FillDecodes(plan, shape);
   for (const JobId id : pass_.contexts) {
     Job& job = At(id);
     const auto r = static_cast<std::size_t>(job.request);
@@ -174,8 +173,8 @@ void TrtllmScheduler::Fill(StepPlan& plan) {
   }
 }
 
-void TrtllmScheduler::FillDecodes(StepPlan& plan) {
-  plan.shape = decodes_.shape();
+void TrtllmRank::FillDecodes(StepPlan& plan, BatchShape& shape) {
+  shape = decodes_.shape();
   wasted_ = ending_;
   std::int64_t first = 0;
   for (const Output& output : newcomers_) {
@@ -184,13 +183,22 @@ void TrtllmScheduler::FillDecodes(StepPlan& plan) {
   }
   const auto newcomers = static_cast<std::int64_t>(newcomers_.size());
   CountDelay(plan, times_.decoded, decodes_.size() - newcomers);
-  plan.decodes = decodes_.size() - first - wasted_;
+  plan.decodes += decodes_.size() - first - wasted_;
   plan.kv_unused += decodes_.size() > 0 ? decodes_.unused() : 0;
+  shape.decode_seqs += dummies();  // of one token of KV each
+  shape.decode_context_tokens += dummies();
+  shape.decode_kv_blocks += dummies();
+}
+
+void TrtllmRank::ShowPaused(StepPlan& plan) {
+  shown_ = static_cast<std::int64_t>(unshown_.size());
+  plan.preempted.insert(plan.preempted.end(), unshown_.begin(), unshown_.end());
+  unshown_.clear();
 }
 
 // ---- The sums --------------------------------------------------------------------------------
 
-void TrtllmScheduler::Join(JobId id) {
+void TrtllmRank::Join(JobId id) {
   Job& job = At(id);
   const std::int64_t made = Made(job);
   job.joined_with = job.kv;
@@ -207,12 +215,12 @@ void TrtllmScheduler::Join(JobId id) {
       {.job = id, .life = job.life, .last = made >= job.end, .previous = job.token});
 }
 
-std::size_t TrtllmScheduler::DueAt(const Job& job) const {
+std::size_t TrtllmRank::DueAt(const Job& job) const {
   const std::int64_t at = job.ahead % size_;
   return static_cast<std::size_t>(at > 0 ? size_ - at : -at);
 }
 
-void TrtllmScheduler::Leave(JobId id) {
+void TrtllmRank::Leave(JobId id) {
   Job& job = At(id);
   job.token = LastToken(job);
   if (Kv(job) > job.joined_with) job.last_step = times_.decoded;
@@ -224,19 +232,19 @@ void TrtllmScheduler::Leave(JobId id) {
   due.erase(std::find(due.begin(), due.end(), id));
 }
 
-void TrtllmScheduler::CountInterference(Job& job) {
+void TrtllmRank::CountInterference(Job& job) {
   in_.results.interference[static_cast<std::size_t>(job.request)] +=
       times_.interference - job.interference_before;
 }
 
 // The latest token that its client has, or will have from what is launched.
-TimeNs TrtllmScheduler::LastToken(const Job& job) const {
+TimeNs TrtllmRank::LastToken(const Job& job) const {
   return job.decodes && Kv(job) > job.joined_with ? times_.decoded : job.token;
 }
 
 // What makes its last token by the step before decodes_.step(). Rule 9f: who ends by its limit is
 // in no step after that one.
-void TrtllmScheduler::EndDecodes(Outputs& outputs) {
+void TrtllmRank::EndDecodes(Outputs& outputs) {
   while (!finishes_.empty() && finishes_.TopKey() < decodes_.step()) {
     const JobId id = finishes_.TopId();
     Job& job = At(id);
@@ -253,8 +261,9 @@ void TrtllmScheduler::EndDecodes(Outputs& outputs) {
   }
 }
 
-void TrtllmScheduler::LaunchDecodes(Step& step, Outputs& outputs) {
-  step.before = times_.decoded;
+void TrtllmRank::LaunchDecodes(Step& step, Outputs& outputs) {
+  const auto newcomers = static_cast<std::int64_t>(newcomers_.size());
+  if (decodes_.size() > newcomers) step.before = times_.decoded;
   for (std::int64_t i = 0; i < wasted_; ++i) Replica::LoseToken(step, false);
   for (const Output& output : newcomers_) {
     if (!output.last) outputs.first.push_back(output);
@@ -265,12 +274,11 @@ void TrtllmScheduler::LaunchDecodes(Step& step, Outputs& outputs) {
   EndDecodes(outputs);
 }
 
-void TrtllmScheduler::LaunchContexts(const Step& step, Outputs& outputs) {
+void TrtllmRank::LaunchContexts(const Step& step, Outputs& outputs) {
   for (const JobId id : pass_.contexts) {
     Job& job = At(id);
     const auto r = static_cast<std::size_t>(job.request);
     job.last_step = step.end;
-    job.in_step = launched_;
     job.begins = false;
     Output output{.job = id, .life = job.life};
     if (job.chunk == job.left()) {
@@ -285,23 +293,23 @@ void TrtllmScheduler::LaunchContexts(const Step& step, Outputs& outputs) {
   }
 }
 
-void TrtllmScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interference) {
+void TrtllmRank::Launched(Step& step, bool has_prefills, TimeNs interference) {
   Outputs& outputs = OutputsOf(step);
   outputs.Clear();
-  ++launched_;
-  if (!plan.chunks.empty()) times_.interference += interference;
-  if (plan.shape.decode_seqs > 0) LaunchDecodes(step, outputs);
+  if (has_prefills) times_.interference += interference;
+  if (decodes_.size() > 0) LaunchDecodes(step, outputs);
   LaunchContexts(step, outputs);
   step.plain = outputs.contexts.empty() && outputs.first.empty() && outputs.last.empty();
-  if (in_.observer != nullptr) step.record.trtllm.activated.swap(activated_);
+  auto& activated = step.record.trtllm.activated;
+  activated.insert(activated.end(), activated_.begin(), activated_.end());
   activated_.clear();
 }
 
 // ---- Outputs (rules 8, 9, 60 to 62) ----------------------------------------------------------
 
-void TrtllmScheduler::Apply(Step& step) {
-  HearMachine();
+void TrtllmRank::Apply(Step& step) {
   CatchUp();
+  kept_ = 0;
   Outputs& outputs = OutputsOf(step);
   ended_.clear();
   if (!overlap_) Settle();
@@ -309,6 +317,7 @@ void TrtllmScheduler::Apply(Step& step) {
   if (overlap_) Settle();
   std::sort(ended_.begin(), ended_.end(),
             [this](JobId a, JobId b) { return At(a).order < At(b).order; });
+  if (HasDummy()) DropDummy();
   for (const JobId id : ended_) FinishOne(id, step);
   for (const Output& output : outputs.contexts) {
     if (!tree_ || !IsNow(output) || !At(output.job).admitted) continue;
@@ -317,18 +326,16 @@ void TrtllmScheduler::Apply(Step& step) {
     tree_->Store(output.job, std::max<std::int64_t>(0, computed));
     stuck_ = false;  // somebody may find it
   }
-  TellMachine();
-  Watch();
 }
 
-// One that the pass behind this step has paused goes on, and makes one token more (rule 39).
-void TrtllmScheduler::End(JobId id) {
+// One that a pass behind this step has paused goes on, and makes one token more (rule 39).
+void TrtllmRank::End(JobId id) {
   Job& job = At(id);
-  if (!job.paused) return ended_.push_back(id);
+  if (job.state != State::kContext) return ended_.push_back(id);
   job.end = job.out + 1;
 }
 
-void TrtllmScheduler::Deliver(Outputs& outputs, Step& step) {
+void TrtllmRank::Deliver(Outputs& outputs, Step& step) {
   for (const Output& output : outputs.contexts) {
     if (!output.ends_prompt) continue;
     Job& job = At(output.job);
@@ -343,7 +350,7 @@ void TrtllmScheduler::Deliver(Outputs& outputs, Step& step) {
   for (const Output& output : outputs.last) End(output.job);
 }
 
-void TrtllmScheduler::FinishOne(JobId id, Step& step) {
+void TrtllmRank::FinishOne(JobId id, Step& step) {
   Job& job = At(id);
   const RequestId request = job.request;
   const std::int64_t made = job.end;
@@ -352,6 +359,7 @@ void TrtllmScheduler::FinishOne(JobId id, Step& step) {
   ++job.life;
   seats_.push_back(id);
   --active_;
+  prompt_tokens_ -= job.first;
   stuck_ = false;
   replica_.Finish(request, made, step);
 }
@@ -359,30 +367,28 @@ void TrtllmScheduler::FinishOne(JobId id, Step& step) {
 // ---- Many steps at once ----------------------------------------------------------------------
 
 // While a pass would admit nobody, all that generate have tokens, and nobody ends.
-const DecodeRun* TrtllmScheduler::BeginRun() {
-  CatchUp();
-  Settle();
+const DecodeRun* TrtllmRank::BeginRun(DecodeRun& run, std::int64_t queued) {
+  Prepare();
   const bool full = active_ >= in_.engine.max_num_seqs;
   if (!apart_.empty() || ending_ > 0 || finishes_.empty()) return nullptr;
-  if (InQueue() > 0 && !full) return nullptr;
+  if (queued > 0 && !full) return nullptr;
   if (!contexts_.empty() && !stuck_) return nullptr;
   if (!unshown_.empty() || !activated_.empty()) return nullptr;
   pass_.Clear();
   pass_.fitting = decodes_.size();
-  DecodeRun& run = run_;
   run.decodes = &decodes_;
   run.most = run.last = finishes_.TopKey() - decodes_.step() + 1;
   run.closed = full;
   run.comers_blocked = full ? BlockedBy::kSeats : BlockedBy::kNothing;
   run.blocked = !contexts_.empty() ? BlockedBy::kKvBlocks
-                : InQueue() > 0    ? BlockedBy::kSeats
+                : queued > 0       ? BlockedBy::kSeats
                                    : BlockedBy::kNothing;
   run.spare = 0;
   run.kv_unused = decodes_.room();
   return &run;
 }
 
-void TrtllmScheduler::EndsMember(Step& step) {
+void TrtllmRank::EndsMember(Step& step) {
   CatchUp();
   Outputs& outputs = OutputsOf(step);
   outputs.Clear();
@@ -391,10 +397,8 @@ void TrtllmScheduler::EndsMember(Step& step) {
   step.plain = false;
 }
 
-void TrtllmScheduler::EndRun(std::int64_t steps) {
-  HearMachine();
+void TrtllmRank::EndRun() {
   CatchUp();
-  launched_ += steps;
   times_.decoded = replica_.StartTime();
 }
 
