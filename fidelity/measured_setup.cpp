@@ -294,7 +294,7 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   if (model.value().experts && HasWholeExperts(setup)) {
     settings.emplace_back("engine.enable_expert_parallel=true");
   }
-  const bool trtllm = engine.preset.find("trtllm") == 0, whole = !setup.prefill && !setup.decode;
+  const bool trtllm = engine.preset.find("trtllm-") == 0, whole = !setup.prefill && !setup.decode;
   if (trtllm && whole && model.value().experts && setup.data_parallel > 1) {
     settings.emplace_back("scheduler.enable_attention_dp=true");
   }

@@ -83,6 +83,9 @@ void Replica::FreeHandedOver(RequestId, TimeNs) {}
 void Replica::SendForKv(RequestId, std::int64_t) {}
 void Replica::Arrive(RequestId, TimeNs) {}
 void Replica::Resume(RequestId) {}
+StepPrice Replica::PriceRanks(bool) { std::abort(); }
+void Replica::CountRanks(Step&) {}
+void Replica::RecordRanks(const Step&, std::int64_t) {}
 void VllmScheduler::HandOn(RequestId, SlotId, TimeNs) {}
 void VllmScheduler::Reserve(RequestId) {}
 void VllmScheduler::Arrive(RequestId, TimeNs) {}

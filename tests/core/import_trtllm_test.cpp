@@ -47,6 +47,8 @@ void ExpectOfYaml(const Imported& imported) {
   EXPECT_EQ(scheduler["context_chunking_policy"], "equal_progress");
   EXPECT_EQ(scheduler["batch_wait_timeout_iters"], 5);
   EXPECT_EQ(scheduler["batch_wait_max_tokens_ratio"], 0.5);
+  // Of a model without experts.
+  EXPECT_FALSE(scheduler.value("enable_attention_dp", false));
   EXPECT_TRUE(Says(imported, "attention data parallelism")) << Listed(imported);
 }
 
@@ -77,6 +79,44 @@ TEST(ImportTrtllm, YamlBesideACommand_IsOfItsServer) {
   const std::string_view base = *ScenarioPreset("llama-3.1-8b-h100-chat");
   const std::string command = "trtllm-serve meta-llama/Llama-3.1-8B-Instruct --config extra.yml";
   ExpectOfYaml(Import({{"serve.sh", command}, {"extra.yml", kYaml}}, base));
+}
+
+const char kRanksYaml[] = R"(tensor_parallel_size: 4
+moe_expert_parallel_size: 4
+enable_attention_dp: true
+attention_dp_config:
+  enable_balance: true
+  timeout_iters: 60
+  batching_wait_iters: 5
+kv_cache_config:
+  free_gpu_memory_fraction: 0.8
+)";
+
+TEST(ImportTrtllm, AttentionDataParallelism_IsRanksInLockStep) {
+  const std::string file = "cat > x.yml <<'EOF'\n" + std::string(kRanksYaml) + "EOF\n";
+  for (const char* command : {"trtllm-serve Qwen/Qwen3-30B-A3B --extra_llm_api_options x.yml",
+                              "python3 -m dynamo.trtllm --model-path Qwen/Qwen3-30B-A3B "
+                              "--extra-engine-args x.yml"}) {
+    const Imported imported = Import(file + command + "\n");
+    const Json of = ResolvedImport(imported);
+    ASSERT_TRUE(of.is_object()) << Listed(imported);
+    const Json& pool = of["cluster"]["pools"][0];
+    EXPECT_EQ(pool.value("tensor_parallel", 1), 1);
+    EXPECT_EQ(pool["replicas"], 4);
+    EXPECT_EQ(pool["attention_data_parallel"], 4);
+    EXPECT_EQ(of["engine"]["enable_expert_parallel"], true);
+    EXPECT_EQ(of["scheduler"]["enable_attention_dp"], true);
+    EXPECT_EQ(of["scheduler"]["attention_dp_enable_balance"], true);
+    EXPECT_EQ(of["scheduler"]["attention_dp_timeout_iters"], 60);
+    EXPECT_EQ(of["scheduler"]["attention_dp_batching_wait_iters"], 5);
+  }
+  // Not of stages, or of prefill and decode apart.
+  const Imported stages =
+      Import(file + "trtllm-serve Qwen/Qwen3-30B-A3B --pp_size 2 --extra_llm_api_options x.yml\n");
+  const Json of = ResolvedImport(stages);
+  ASSERT_TRUE(of.is_object()) << Listed(stages);
+  EXPECT_EQ(of["cluster"]["pools"][0]["tensor_parallel"], 4);
+  EXPECT_TRUE(Says(stages, "lock step")) << Listed(stages);
 }
 
 TEST(ImportTrtllm, FileThatIsNotHere_IsNamed) {
@@ -114,6 +154,26 @@ TEST(ExportTrtllm, Scheduler_ComesBack) {
   EXPECT_EQ(back["scheduler"], resolved["scheduler"]) << Listed(imported) << written.value().text;
   EXPECT_EQ(back["engine"], resolved["engine"]);
   EXPECT_EQ(back["cluster"], resolved["cluster"]);
+}
+
+TEST(ExportTrtllm, Ranks_ComeBack) {
+  const std::string document =
+      R"({"schema": 1, "model": {"preset": "qwen3-30b-a3b"}, "hardware": {"preset": "h100-sxm"},
+    "engine": {"preset": "trtllm-1.2", "enable_expert_parallel": true},
+    "scheduler": {"policy": "trtllm", "free_gpu_memory_fraction": 0.7, "enable_attention_dp": true,
+      "attention_dp_config": {"enable_balance": true, "timeout_iters": 20, "batching_wait_iters": 2}},
+    "cluster": {"pools": [{"replicas": 4, "attention_data_parallel": 4}]},
+    "workload": {"preset": "chat"}})";
+  const Result<Exported> written = Export(document, "trtllm");
+  ASSERT_TRUE(written.ok()) << Listed(written.issues());
+  const Imported imported = Import(written.value().text);
+  const Json back = ResolvedImport(imported);
+  const Result<Scenario> from = ParseScenario(document);
+  ASSERT_TRUE(from.ok()) << Listed(from.issues());
+  const Json resolved = JsonOf(from.value().resolved_text);
+  EXPECT_EQ(back["scheduler"], resolved["scheduler"]) << Listed(imported) << written.value().text;
+  EXPECT_EQ(back["engine"], resolved["engine"]);
+  EXPECT_EQ(back["cluster"]["pools"], resolved["cluster"]["pools"]) << back["cluster"].dump();
 }
 
 // TensorRT-LLM's own names, in a document.

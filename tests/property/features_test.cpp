@@ -83,6 +83,9 @@ const std::multimap<Feature, Overrides>& Asking() {
       {kExperts, {kExpertModel}},
       {kDense, {"model.preset=llama-3.1-8b"}},
       {kNoPrefixCache, {"engine.enable_prefix_caching=false"}},
+      {kLockStep,
+       {kExpertModel, "cluster.pools.0.replicas=2", "cluster.pools.0.attention_data_parallel=2",
+        "scheduler.policy=trtllm", "scheduler.enable_attention_dp=true"}},
       {kFlowControl, {"cluster.router.policy=epp", "cluster.router.profile=flow-control"}},
   };
   return kAsking;

@@ -306,6 +306,35 @@ void Draft::TakeDataParallel(std::int64_t ranks) {
   At(ServerPath("pool.attention_data_parallel")) = ranks;
 }
 
+// Of a model without experts: replicas share nothing, and TensorRT-LLM's ranks are not modelled.
+void Draft::UndoRanks(Json& pool) {
+  const Json* scheduler = pool.contains("scheduler") ? &pool["scheduler"] : Find("scheduler");
+  const bool in_step = scheduler != nullptr && scheduler->value("enable_attention_dp", false);
+  if (!in_step && Find("model") == nullptr) return;
+  const std::int64_t ranks = pool.value("attention_data_parallel", std::int64_t{1});
+  pool.erase("attention_data_parallel");
+  if (!in_step) return;
+  pool["tensor_parallel"] = ranks;
+  pool["replicas"] = std::max<std::int64_t>(1, pool.value("replicas", ranks) / ranks);
+}
+
+// Ranks are in lock step where they share experts, and beside no other pool.
+void Draft::DropLockStep(Json& pools) {
+  bool any = false;
+  for (const char* name : {"enable_attention_dp", "attention_dp_enable_balance"}) {
+    const std::string top = Format("scheduler.{}", name);
+    any = any || Find(top) != nullptr;
+    if (Find(top) != nullptr) Drop(top);
+    for (Json& pool : pools) {
+      if (pool.contains("scheduler")) any = pool["scheduler"].erase(name) > 0 || any;
+    }
+  }
+  if (!any) return;
+  Remark(
+      "enable_attention_dp: attention data parallelism in lock step is modelled of one server's "
+      "ranks, of a model with experts");
+}
+
 void Draft::TakeLinks(bool through_host, std::string_view from) {
   Links& links = links_[servers_ == 0 ? 0 : servers_ - 1];
   if (through_host) links = {true, std::string(from)};

@@ -117,14 +117,15 @@ class Draft {
   void SettleModel();
   void SettleVision();
   void SettleLinks();
-  void SettlePools();
+  void SettlePools(const nlohmann::json& base);
+  void UndoRanks(nlohmann::json& pool);
   void DropLockStep(nlohmann::json& pools);
   void SettleEngine(const std::string& path);
   void SettleVllm(const std::string& path, const std::string& gpu, double memory_gib);
   void SettleSglang(const std::string& path, const std::string& gpu, double memory_gib);
   void SettleGpuCount();
   void SettleScaling();
-  bool HasExperts();
+  bool HasExperts(const nlohmann::json& base);
   void SettleKvCache();
   void SettleUnread();
   void NameUnread(const nlohmann::json& resolved);

@@ -230,11 +230,14 @@ void Draft::SettleSglang(const std::string& path, const std::string& gpu, double
          Format("not said; a server of SGLang starts so on {}", gpu));
 }
 
-bool Draft::HasExperts() {
+bool Draft::HasExperts(const Json& base) {
   const Json* model = Find("model");
+  if (model == nullptr) model = MemberAt(base, "model");
   if (model == nullptr) return false;
-  const Json* preset = Find("model.preset");
-  if (preset != nullptr) model = Preset("models", preset->get<std::string>());
+  const Json* preset = MemberAt(*model, "preset");
+  if (preset != nullptr && preset->is_string()) {
+    model = Preset("models", preset->get<std::string>());
+  }
   return model != nullptr && model->value("num_local_experts", std::int64_t{0}) > 0;
 }
 
@@ -250,31 +253,13 @@ void Draft::SettleLinks() {
   }
 }
 
-// Ranks of TensorRT-LLM are in lock step where they share experts, and beside no other pool.
-void Draft::DropLockStep(Json& pools) {
-  bool any = false;
-  for (const char* name : {"enable_attention_dp", "attention_dp_enable_balance"}) {
-    const std::string top = Format("scheduler.{}", name);
-    any = any || Find(top) != nullptr;
-    if (Find(top) != nullptr) Drop(top);
-    for (Json& pool : pools) {
-      if (pool.contains("scheduler")) any = pool["scheduler"].erase(name) > 0 || any;
-    }
-  }
-  if (any) {
-    Remark(
-        "enable_attention_dp: ranks step by themselves here: in lock step they are one server's "
-        "alone, of a model with experts");
-  }
-}
-
-void Draft::SettlePools() {
+void Draft::SettlePools(const Json& base) {
   const Json* found = Find("cluster.pools");
   if (found == nullptr || !found->is_array()) return;
   Json pools = Json::array();
   for (Json pool : *found) {
     if (pool.is_null()) pool = Json::object();
-    if (!HasExperts() && Find("model") != nullptr) pool.erase("attention_data_parallel");
+    if (!HasExperts(base)) UndoRanks(pool);
     for (const char* section : {"engine", "scheduler"}) {
       const Json* top = Find(section);
       // An engine of its own may bring a scheduler: what is said of that stays beside it.
@@ -295,7 +280,8 @@ void Draft::SettlePools() {
           same->value("replicas", std::int64_t{1}) + pool.value("replicas", std::int64_t{1});
     }
   }
-  if (pools.size() > 1 || !pools[0].contains("attention_data_parallel")) DropLockStep(pools);
+  const bool alone = pools.size() == 1 && pools[0].contains("attention_data_parallel");
+  if (!alone) DropLockStep(pools);
   // Prefill and decode come together; one of them alone serves whole requests.
   bool prefill = false, decode = false, whole = false;
   for (const Json& pool : pools) {
@@ -430,7 +416,7 @@ void Draft::Settle(const Json& base) {
   SettleKvCache();
   SettlePooling();
   SettleUnread();
-  SettlePools();
+  SettlePools(base);
   SettleGpuCount();
   SettleScaling();
 }
