@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,6 +20,7 @@
 #include "servecast/trace.h"
 #include "serving/hooks.h"
 #include "serving/policy.h"
+#include "workload/workload.h"
 
 namespace servecast {
 namespace {
@@ -27,8 +29,10 @@ namespace {
 constexpr std::int64_t kSeeds = 5;
 
 Result<Report> Simulate(const Scenario& scenario, const Trace& trace, ReportDetail detail,
-                        const ErrorFactors& factors = {}) {
+                        const ErrorFactors& factors = {},
+                        std::optional<RequestTable> requests = std::nullopt) {
   SimulationHooks hooks;
+  hooks.requests = std::move(requests);
   if (!(factors == ErrorFactors())) {
     Result<std::shared_ptr<Deployment>> scaled = DeployScaled(scenario, factors);
     if (!scaled.ok()) return Issues(scaled.issues());
@@ -174,6 +178,52 @@ Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s, const ErrorFact
   return sum;
 }
 
+// A simulation has turns in rows one behind the other: the requests by client, each client's in
+// order. `row_of`: by request.
+std::vector<MeasuredRequest> InRows(const std::vector<MeasuredRequest>& requests,
+                                    std::vector<std::size_t>& row_of) {
+  std::vector<std::size_t> first(requests.size()), order(requests.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  for (std::size_t i = 0; i < requests.size(); ++i) {
+    const std::int32_t before = requests[i].follows;
+    first[i] = before < 0 ? i : first[static_cast<std::size_t>(before)];
+  }
+  std::stable_sort(order.begin(), order.end(),
+                   [&first](std::size_t a, std::size_t b) { return first[a] < first[b]; });
+  row_of.resize(requests.size());
+  for (std::size_t row = 0; row < order.size(); ++row) row_of[order[row]] = row;
+  std::vector<MeasuredRequest> rows;
+  for (const std::size_t i : order) {
+    MeasuredRequest request = requests[i];
+    if (request.shares_with >= 0) {  // a prompt is known by rows before it alone
+      const std::size_t shared = row_of[static_cast<std::size_t>(request.shares_with)];
+      request.shares_with = shared < rows.size() ? static_cast<std::int32_t>(shared) : -1;
+    }
+    rows.push_back(request);
+  }
+  return rows;
+}
+
+// Requires: rows as of InRows, and their trace.
+Result<RequestTable> TableOf(const std::vector<MeasuredRequest>& rows, const Scenario& s,
+                             const Trace& trace) {
+  Result<RequestTable> made = MakeRequests(s, trace);
+  if (!made.ok()) return made;
+  RequestTable& table = made.value();
+  const bool loop = std::any_of(rows.begin(), rows.end(),
+                                [](const MeasuredRequest& r) { return r.follows >= 0; });
+  if (loop) table.think.assign(rows.size(), -1);
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    if (rows[i].answer_too && rows[i].shares_with >= 0) {
+      table.content[i] = table.content[static_cast<std::size_t>(rows[i].shares_with)];
+    }
+    if (rows[i].follows < 0) continue;
+    table.think[i] = std::llround(rows[i].pause_s * 1e9);
+    table.arrival[i] = -1;
+  }
+  return made;
+}
+
 Result<Metrics> RunPromptPool(const MeasuredLoad& load, Scenario s, const ErrorFactors& factors) {
   const Trace trace = PromptPoolOf(load, s);
   return RunTrace(std::move(s), trace, factors);
@@ -195,12 +245,23 @@ Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s,
     factors_ = factors;
     scenario_ = s.id;
     SetTrace(s);
+    std::vector<std::size_t> row_of;
+    const std::vector<MeasuredRequest> rows = InRows(requests, row_of);
+    const Trace trace = RecordedTrace(rows);
+    Result<RequestTable> table = TableOf(rows, s, trace);
+    if (!table.ok()) return Issues(table.issues());
     const Result<Report> report =
-        Simulate(s, RecordedTrace(requests), ReportDetail::kRequests, factors);
+        Simulate(s, trace, ReportDetail::kRequests, factors, std::move(table.value()));
     if (!report.ok()) return Issues(report.issues());
-    ttft_ = report.value().ColumnOf("ttft_ms");
-    tpot_ = report.value().ColumnOf("tpot_ms");
-    e2e_ = report.value().ColumnOf("e2e_ms");
+    const auto column = [&](const char* name, std::vector<double>& out) {
+      const std::vector<double>& values = report.value().ColumnOf(name);
+      out.clear();
+      for (const std::size_t at : row_of) out.push_back(values[at]);
+    };
+    column("arrival_s", arrival_);
+    column("ttft_ms", ttft_);
+    column("tpot_ms", tpot_);
+    column("e2e_ms", e2e_);
     preemptions_ = static_cast<double>(report.value().preemptions);
     replayed_ = row.load.recorded;
   }
@@ -214,7 +275,7 @@ Result<Metrics> MeasuredReplay::Replay(const Measured& row, Scenario s,
     add(requests[i].e2e_ms - requests[i].ttft_ms, tpot_[i], tpot);
     add(requests[i].e2e_ms, e2e_[i], e2e);
     const bool both = std::isfinite(requests[i].e2e_ms) && std::isfinite(e2e_[i]);
-    if (both) rate.Add(requests[i].arrival_s, e2e_[i]);
+    if (both) rate.Add(arrival_[i], e2e_[i]);
   }
   Metrics values = RequestMetrics(std::move(ttft), tpot, e2e);
   if (const auto served = rate.PerSecond()) values["throughput"] = *served;

@@ -27,7 +27,7 @@ class MeasuredReplay {
   std::shared_ptr<const std::vector<MeasuredRequest>> replayed_;
   std::uint64_t scenario_ = 0;
   ErrorFactors factors_;
-  std::vector<double> ttft_, tpot_, e2e_;
+  std::vector<double> arrival_, ttft_, tpot_, e2e_;
   double preemptions_ = 0;
 };
 

@@ -30,7 +30,7 @@ double TimeOf(MeasuredRow& row, ColumnNames ms, ColumnNames s, ColumnNames at, d
 
 struct Request {
   MeasuredRequest request;
-  std::string identity;
+  std::string identity, client;
 };
 
 Request RequestOf(MeasuredRow& row) {
@@ -48,7 +48,43 @@ Request RequestOf(MeasuredRow& row) {
   if (!failed.empty() && failed != "0" && failed != "false") r.ttft_ms = r.e2e_ms = kNotMeasured;
   r.scheduled = row.Number({"scheduled_s"}).has_value();
   out.identity = row.Text({"prompt_pool_id", "conversation_id"});
+  out.client = row.Text({"client_id"});
   return out;
+}
+
+// Clients of conversations that send nothing before they have their answers are a closed loop: when
+// they come the server decides. Where one does send before, all come at their recorded arrivals.
+void FindLoop(const std::vector<Request>& read, std::vector<MeasuredRequest>& requests) {
+  constexpr double kClocksDifferS = 0.05;
+  std::map<std::string_view, std::int32_t> last;
+  std::vector<MeasuredRequest> looped = requests;
+  for (std::size_t i = 0; i < read.size(); ++i) {
+    if (read[i].client.empty() || read[i].identity.empty()) return;
+    const auto index = static_cast<std::int32_t>(i);
+    const auto [at, first] = last.try_emplace(read[i].client, index);
+    if (!first) {
+      const MeasuredRequest& before = requests[static_cast<std::size_t>(at->second)];
+      const double pause_s = requests[i].arrival_s - before.arrival_s - before.e2e_ms * 1e-3;
+      if (pause_s < -kClocksDifferS) return;
+      if (std::isfinite(pause_s)) {
+        looped[i].follows = at->second;
+        looped[i].pause_s = std::max(0.0, pause_s);
+      }
+    }
+    at->second = index;
+  }
+  requests = std::move(looped);
+}
+
+// Whether prompts hold the answers before them: each is as long as the one before and its answer.
+void FindAnswers(std::vector<MeasuredRequest>& requests) {
+  const auto before = [&requests](const MeasuredRequest& r) -> const MeasuredRequest& {
+    return requests[static_cast<std::size_t>(r.shares_with)];
+  };
+  const bool all = std::all_of(requests.begin(), requests.end(), [&](const MeasuredRequest& r) {
+    return r.shares_with < 0 || r.input >= before(r).input + before(r).output;
+  });
+  for (MeasuredRequest& r : requests) r.answer_too = all && r.shares_with >= 0;
 }
 
 Result<RecordedRequests> RequestsOf(const MeasuredTable& table, const std::string& file) {
@@ -67,12 +103,14 @@ Result<RecordedRequests> RequestsOf(const MeasuredTable& table, const std::strin
   for (Request& r : read) {
     const auto index = static_cast<std::int32_t>(requests->size());
     if (!r.identity.empty()) {
-      const auto [at, first] = seen.try_emplace(std::move(r.identity), index);
+      const auto [at, first] = seen.try_emplace(r.identity, index);
       if (!first) r.request.shares_with = at->second;
       at->second = index;
     }
     requests->push_back(r.request);
   }
+  FindLoop(read, *requests);
+  FindAnswers(*requests);
   return RecordedRequests(std::move(requests));
 }
 

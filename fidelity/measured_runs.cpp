@@ -199,7 +199,7 @@ void ReadPool(const Reading& r, Measured& m, std::int64_t stage, std::size_t sta
 std::size_t ColdRequests(const std::vector<MeasuredRequest>& all) {
   const bool pool = all.size() > std::size_t{kPromptPoolSize} &&
                     all[std::size_t{kPromptPoolSize}].shares_with == 0;
-  return std::max<std::size_t>(pool ? std::size_t{kPromptPoolSize} : 0, all.size() / 100);
+  return std::max(pool ? std::size_t{kPromptPoolSize} : 1, all.size() / 100);
 }
 
 Metrics MeansOf(const std::vector<MeasuredRequest>& requests, std::size_t from, std::size_t to) {
@@ -277,8 +277,10 @@ void ReadRecorded(const Reading& r, const RecordedRequests& recorded, const RunS
   for (const auto& [name, value] : MeansOf(requests, m.load.from, m.load.to)) {
     m.values[name] = value;
   }
-  // Clients that wait for answers come when the server lets them: their arrivals say its rate.
-  if (!m.serving) m.values.erase("throughput");
+  // Arrivals of clients that wait for answers say the server's rate, unless they come anew.
+  const bool loop = std::any_of(requests.begin(), requests.end(),
+                                [](const MeasuredRequest& one) { return one.follows >= 0; });
+  if (!m.serving && !loop) m.values.erase("throughput");
 }
 
 // What a run had that its row names and does not describe; "" when nothing.
@@ -289,6 +291,9 @@ std::string Unstated(MeasuredRow& row, std::string_view name) {
   }
   if (row.Number({"kv_offload_gib"}).value_or(0) > 0) {
     return "KV offload, and what of its prompts earlier runs left there is not stated";
+  }
+  if (const std::string_view suspect = row.Text({"suspect"}); !suspect.empty()) {
+    return fmt::format("its source doubts it: {}", suspect);
   }
   const bool apart = LowerCase(name).find("disagg") != std::string::npos;
   return apart ? "prefill and decode on servers of their own that the row does not describe" : "";

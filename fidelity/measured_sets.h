@@ -68,6 +68,11 @@ struct MeasuredRequest {
   std::int32_t input = 0, output = 0;
   // The whole prompt that it begins with, as an earlier request had it; -1: none.
   std::int32_t shares_with = -1;
+  bool answer_too = false;  // and the answer to it
+  // The request before it of a client that waits for answers, and the time from that answer to this
+  // request; -1: it comes at its arrival.
+  std::int32_t follows = -1;
+  double pause_s = 0;
   double ttft_ms = kNotMeasured, e2e_ms = kNotMeasured;
   bool scheduled = false;  // the engine's own clock says when
 };

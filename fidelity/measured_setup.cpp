@@ -20,8 +20,14 @@ namespace servecast {
 namespace {
 
 constexpr std::string_view kConfigEnding = ".json";
-// The server of vLLM starts with more where there is more memory.
-constexpr double kLargeGib = 70;
+// The server of vLLM starts with more seats and tokens on GPUs of 70 GiB and more, of 0.9 and later
+// but the A100 (vllm/engine/arg_utils.py, _set_default_args).
+bool StartsLarge(const MeasuredSetup& setup, const EngineName& engine, const std::string& gpu,
+                 double memory_gib) {
+  const bool later = setup.engine_version.empty() || IsFrom(setup.engine_version, 0, 9);
+  const bool excepted = engine.preset.find("vllm") == 0 && later && gpu.find("a100") == 0;
+  return memory_gib > 70 && !excepted;
+}
 
 bool EndsWith(std::string_view text, std::string_view ending) {
   return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
@@ -51,13 +57,12 @@ bool HasCacheOfCheckpoint(const MeasuredSetup& setup, const EngineName& engine,
 }
 
 // What the file says of the engine, as overrides; unsaid, as the server starts on such a GPU.
-std::vector<std::string> EngineSettings(const MeasuredSetup& setup, double memory_gib,
+std::vector<std::string> EngineSettings(const MeasuredSetup& setup, bool large,
                                         bool cache_of_checkpoint) {
   std::vector<std::string> settings;
   const auto set = [&settings](const char* name, const auto& value) {
     settings.push_back(fmt::format("engine.{}={}", name, value));
   };
-  const bool large = memory_gib > kLargeGib;
   const std::int64_t seats = setup.max_num_seqs.value_or(large ? 1024 : 256);
   const std::int64_t tokens = setup.max_num_batched_tokens.value_or(large ? 8192 : 2048);
   set("max_num_seqs", seats);
@@ -285,7 +290,7 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
   if (own) weights = "";
   const nlohmann::json& card = *FindPresetDocument("hardware", gpu);
   std::vector<std::string> settings =
-      EngineSettings(setup, card.value("memory_gib", 0.0),
+      EngineSettings(setup, StartsLarge(setup, engine, gpu, card.value("memory_gib", 0.0)),
                      HasCacheOfCheckpoint(setup, engine, *weights, !published.empty()));
   if (!weights->empty()) settings.push_back("model.quantization=" + *weights);
   if (!weights->empty() && !of_experts.empty()) {

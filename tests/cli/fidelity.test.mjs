@@ -369,6 +369,35 @@ test('Fidelity_ClosedLoopsOfConversations_AreNoServingRuns', () => {
   });
 });
 
+test('Fidelity_ClientsOfConversationsThatWait_SendWhenTheyAreAnswered', () => {
+  const header = 'model,gpu,engine,engine_version,exp_name,tp,bs,num_requests,mean_latency_ms';
+  const row = (name) => `Llama-3.1-8B,H100,vllm,0.15.0,${name},1,4,80,9000`;
+  // Four clients, whose answers took 9 s; each prompt holds the one before and its answer.
+  const lines = (every) => [
+    'relative_time_sec,ttft_ms,latency_ms,input_num_tokens,output_num_tokens,conversation_id,client_id',
+    ...Array.from({ length: 80 }, (_, i) => {
+      const turn = Math.floor(i / 4);
+      return `${turn * every + (i % 4) / 10},30,9000,${100 + 60 * turn},50,c${i % 4},${i % 4}`;
+    }),
+  ];
+  withFiles(
+    {
+      's/summary.csv': [header, row('waits'), row('sends_before')],
+      's/requests/waits.csv': lines(10),
+      's/requests/sends_before.csv': lines(8),
+    },
+    (folder) => {
+      const rows = rowsOf(folder);
+      const of = (run, metric) => rows.find((each) => each.row === run && each.metric === metric);
+      const served = of('waits', 'throughput');
+      assert.ok(served.measured > 0.35 && served.measured < 0.45, `${served.measured}`);
+      // A second of pause after each answer, which takes no 9 s here.
+      assert.ok(served.predicted > 2 && served.predicted < 4, `${served.predicted}`);
+      assert.equal(of('sends_before', 'throughput'), undefined);
+    },
+  );
+});
+
 test('Fidelity_WhatOneColumnSaysForAnother_IsTaken', () => {
   withFiles(
     {
