@@ -72,6 +72,10 @@ MeasuredSetup SetupOf(const MeasuredFile& file, MeasuredRow& row) {
   gpus({"dp", "attention_dp", "data_parallel"}, kNotSaid, s.data_parallel);
   gpus({"ep", "moe_ep", "expert_parallel"}, kNotSaid, s.expert_parallel);
   gpus({"replicas"}, kNotSaid, s.replicas);
+  // Unless told another router, Ray Serve sends a request to the one of two random replicas that
+  // has fewer (its PowerOfTwoChoicesRequestRouter).
+  const bool ray = LowerCase(row.Text({"source_repo"})).find("ray-serve") != std::string::npos;
+  if (ray) s.router = "power_of_two";
   // One replica of attention, said to be one, beside experts over all GPUs: it is over them, too.
   const bool one = row.Whole({"dp", "attention_dp", "data_parallel"}, kNotSaid) == 1;
   const std::int64_t all = row.Whole({"num_gpus", "n_gpu"}, kGpus).value_or(0);

@@ -30,10 +30,14 @@ Metrics ServingMetrics(MeasuredRow& row) {
   const auto add = [&](const char* name, ColumnNames columns, NumberRange range) {
     if (const auto number = row.Number(columns, range)) values[name] = *number;
   };
-  add("ttft", {"ttft_mean_ms", "mean_ttft_ms"}, kPositive);
+  add("ttft", {"ttft_mean_ms", "mean_ttft_ms", "ttft_ms"}, kPositive);
   add("ttft_p99", {"ttft_p99_ms", "p99_ttft_ms"}, kPositive);
-  add("tpot_p99", {"tpot_p99_ms", "p99_tpot_ms"}, kPositive);
-  add("tpot", {"tpot_from_e2e_ms", "tpot_mean_ms", "mean_tpot_ms"}, kPositive);
+  add("tpot_p99", {"tpot_p99_ms", "p99_tpot_ms"}, {});
+  add("tpot", {"tpot_from_e2e_ms", "tpot_mean_ms", "mean_tpot_ms", "tpot_ms"}, {});
+  // Some write 0 where outputs have one token.
+  for (const char* name : {"tpot", "tpot_p99"}) {
+    if (values.contains(name) && values[name] == 0) values.erase(name);
+  }
   add("e2e", {"e2e_mean_ms", "mean_latency_ms"}, kPositive);
   add("throughput", {"request_throughput_rps", "achieved_rps", "throughput_rps"}, kPositive);
   add("preemptions", {"preemptions"}, {});

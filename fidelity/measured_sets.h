@@ -32,6 +32,7 @@ struct MeasuredSetup {
   std::optional<std::int64_t> expert_tensor_parallel;  // GPUs that share each expert, where said
   // Where servers of their own do the prefill: those, and those that decode.
   std::optional<MeasuredWorkers> prefill, decode;
+  std::string router;  // of replicas and workers, a policy; "": that of scenarios
   // kScenario: the file below the folder that says all of the above.
   std::string scenario;
   // Nobody asks for top-p: requests went to the engine itself, which knows no generation_config, or

@@ -131,6 +131,10 @@ Result<std::string> PoolText(const char* role, MeasuredWorkers w, std::int64_t s
 }
 
 Result<std::string> ClusterText(const MeasuredSetup& s, bool experts) {
+  const auto router = [&s](const char* name) {
+    return s.router.empty() ? std::string()
+                            : fmt::format(R"(, "{}": {{"policy": "{}"}})", name, s.router);
+  };
   // A link of each GPU of the smaller side carries KV between them.
   if (!s.prefill || !s.decode) {
     const std::int64_t sliced = s.expert_tensor_parallel.value_or(1);
@@ -138,7 +142,7 @@ Result<std::string> ClusterText(const MeasuredSetup& s, bool experts) {
         "mixed", {s.replicas, s.tensor_parallel, s.data_parallel, s.expert_parallel * sliced},
         s.pipeline_parallel, experts);
     if (!pool.ok()) return pool;
-    return fmt::format(R"({{"pools": [{}]}})", pool.value());
+    return fmt::format(R"({{"pools": [{}]{}}})", pool.value(), router("router"));
   }
   const Result<std::string> prefill = PoolText("prefill", *s.prefill, s.pipeline_parallel, experts);
   const Result<std::string> decode = PoolText("decode", *s.decode, s.pipeline_parallel, experts);
@@ -148,9 +152,10 @@ Result<std::string> ClusterText(const MeasuredSetup& s, bool experts) {
     return w.workers * w.tensor_parallel * w.data_parallel;
   };
   return fmt::format(
-      R"({{"pools": [{}, {}], "disaggregation": {{"bandwidth_gb_s": {}}}}})", prefill.value(),
+      R"({{"pools": [{}, {}], "disaggregation": {{"bandwidth_gb_s": {}}}{}{}}})", prefill.value(),
       decode.value(),
-      kTransferGbS * static_cast<double>(std::min(gpus(*s.prefill), gpus(*s.decode))));
+      kTransferGbS * static_cast<double>(std::min(gpus(*s.prefill), gpus(*s.decode))),
+      router("router"), router("decode_router"));
 }
 
 }  // namespace
@@ -164,8 +169,8 @@ std::string KeyOf(const MeasuredSetup& s) {
     return fmt::format("{}x{}x{}x{}", w->workers, w->tensor_parallel, w->data_parallel,
                        w->expert_parallel);
   };
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {} {} {} {} {} {}",
-                     s.scenario, s.model, s.gpu, s.engine, s.engine_version, s.precision,
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}\n{}\n{} {} {} {} {} {} {} {} {} {} {} {} {} {}",
+                     s.scenario, s.router, s.model, s.gpu, s.engine, s.engine_version, s.precision,
                      s.kv_dtype, s.tensor_parallel, s.pipeline_parallel, s.data_parallel,
                      s.replicas, s.expert_parallel, or_none(s.max_num_seqs),
                      or_none(s.max_num_batched_tokens), or_none(s.block_size), or_none(s.kv_blocks),

@@ -333,3 +333,29 @@ test('Fidelity_ClientsOfChatLengths_WaitForStatedSeats', () => {
     assert.ok(rowsOf(folder).some(({ metric, measured }) => metric === 'throughput' && measured === '2.5'));
   });
 });
+
+test('Fidelity_OpenLoopsBehindRayServe_HaveItsRouterAndTheirMeans', () => {
+  const header =
+    'model,gpu,engine,engine_version,tp,replicas,request_rate_rps,input_dist,output_dist,num_prompts,ttft_ms,ttft_p99_ms,tpot_ms,tpot_p99_ms,source_repo';
+  const row = (tokens, tpot, source) =>
+    `Llama-3.1-8B,H100,vllm,0.15.0,1,4,20,fixed(4000),fixed(${tokens}),200,90,200,${tpot},${tpot},${source}`;
+  const files = {
+    'open.csv': [
+      header,
+      row(100, '8', 'anyscale/ray-serve-llm-perf-examples'),
+      row(100, '8', 'a/b'),
+      row(1, '0.000', 'a/b'),
+    ],
+  };
+  withFiles(files, (folder) => {
+    const [ray, other, single] = [1, 2, 3].map((at) => {
+      const of = rowsOf(folder).filter((each) => each.metric === 'ttft_p99');
+      return of[at - 1].predicted;
+    });
+    // Two prompts of one replica at a time: in turn that is rarer than at random.
+    assert.ok(ray > 1.02 * other, `${ray} ${other}`);
+    assert.ok(single > 0);
+    const { set } = fidelity(folder);
+    assert.deepEqual([set('open').ttft.n, set('open').tpot.n, set('open').tpot_p99.n], [3, 2, 2]);
+  });
+});

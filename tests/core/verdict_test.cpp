@@ -300,7 +300,7 @@ TEST(Evidence, KnownToBeBad_IsNotJudgedButSimulated) {
   for (const Report& r : {Judged(document), RunToEnd(document)}) {
     EXPECT_EQ(r.verdict.state, VerdictState::kNotJudged) << r.verdict.sentence;
     EXPECT_EQ(r.verdict.sentence.rfind("Not judged: TPOT of 3 multi-turn runs on this GPU came "
-                                       "out 63 % too short. Simulated, ",
+                                       "out 43 % too short. Simulated, ",
                                        0),
               0u)
         << r.verdict.sentence;
