@@ -10,8 +10,9 @@ const stateOf = (page, question) => page.$eval('sc-page', ({ app }, of) => app.s
 
 /** Opens the line of a question to what its answer rests on, where there is anything. */
 async function opened(page, question) {
-  const fold = page.locator(`#plan-${question} .fold[aria-expanded=false]:not(:disabled)`);
-  if ((await fold.count()) > 0) await fold.click();
+  const fold = page.locator(`#plan-${question} .fold`);
+  await fold.waitFor();
+  if ((await fold.isEnabled()) && (await fold.getAttribute('aria-expanded')) === 'false') await fold.click();
   return page.locator(`#plan-${question}`);
 }
 
