@@ -374,7 +374,7 @@ plant_in(kv_link 403 "every transfer has the whole link"
 
 plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
   [==[  Withhold(std::move(blocks));]==]
-  [==[  if (Planted(404) && in_.setup.entry->name == "vllm") {
+  [==[  if (Planted(404) && in_.scheduler.policy == "vllm") {
     kv_.Release(blocks.holding, request, blocks.blocks, blocks.tokens,
                 in_.inbox->HasNextTurn(request));
     blocks.blocks = blocks.tokens = 0;
@@ -406,7 +406,7 @@ plant_in(vllm_grants 409 "a token that is lost with its KV counts as made"
 plant_in(replica_hand_over 410 "another scheduler's blocks are free when the prefill ends"
   [==[  const RequestId request = blocks.request;]==]
   [==[  const RequestId request = blocks.request;
-  if (Planted(410) && in_.setup.entry->name != "vllm") {
+  if (Planted(410) && in_.scheduler.policy != "vllm") {
     kv_.Release(blocks.holding, request, blocks.blocks, 0, false);
     scheduler_->Freed(blocks.blocks, blocks.tokens);
     blocks.blocks = blocks.tokens = 0;
