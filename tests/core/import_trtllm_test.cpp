@@ -117,6 +117,9 @@ TEST(ImportTrtllm, AttentionDataParallelism_IsRanksInLockStep) {
   ASSERT_TRUE(of.is_object()) << Listed(stages);
   EXPECT_EQ(of["cluster"]["pools"][0]["tensor_parallel"], 4);
   EXPECT_TRUE(Says(stages, "lock step")) << Listed(stages);
+  const Imported alone =
+      Import("enable_attention_dp: true\nkv_cache_config:\n  max_tokens: 9000\n");
+  EXPECT_TRUE(ResolvedImport(alone).is_object()) << Listed(alone);
 }
 
 TEST(ImportTrtllm, FileThatIsNotHere_IsNamed) {

@@ -313,7 +313,7 @@ void Draft::UndoRanks(Json& pool) {
   if (!in_step && Find("model") == nullptr) return;
   const std::int64_t ranks = pool.value("attention_data_parallel", std::int64_t{1});
   pool.erase("attention_data_parallel");
-  if (!in_step) return;
+  if (!in_step || ranks == 1) return;
   pool["tensor_parallel"] = ranks;
   pool["replicas"] = std::max<std::int64_t>(1, pool.value("replicas", ranks) / ranks);
 }
@@ -323,8 +323,10 @@ void Draft::DropLockStep(Json& pools) {
   bool any = false;
   for (const char* name : {"enable_attention_dp", "attention_dp_enable_balance"}) {
     const std::string top = Format("scheduler.{}", name);
-    any = any || Find(top) != nullptr;
-    if (Find(top) != nullptr) Drop(top);
+    if (Find(top) != nullptr) {
+      any = true;
+      At(top) = false;
+    }
     for (Json& pool : pools) {
       if (pool.contains("scheduler")) any = pool["scheduler"].erase(name) > 0 || any;
     }

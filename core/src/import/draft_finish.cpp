@@ -255,8 +255,8 @@ void Draft::SettleLinks() {
 
 void Draft::SettlePools(const Json& base) {
   const Json* found = Find("cluster.pools");
-  if (found == nullptr || !found->is_array()) return;
   Json pools = Json::array();
+  if (found == nullptr || !found->is_array()) return DropLockStep(pools);
   for (Json pool : *found) {
     if (pool.is_null()) pool = Json::object();
     if (!HasExperts(base)) UndoRanks(pool);

@@ -191,12 +191,8 @@ class TrtllmServer {
     const TrtllmJson* said = draft_.Find(Path(kTrtllmRanks));
     if (said == nullptr || *said != true) return 1;
     const std::int64_t ranks = Count("pool.tensor_parallel");
-    if (!alone || ranks == 1) {
-      if (!alone) draft_.Ignore("enable_attention_dp: true", kTrtllmAdp);
-      draft_.Drop(Path(kTrtllmRanks));
-      draft_.Drop(Path("scheduler.attention_dp_enable_balance"));
-      return 1;
-    }
+    if (!alone) draft_.Ignore("enable_attention_dp: true", kTrtllmAdp);
+    if (!alone || ranks == 1) return 1;  // and without shared experts Draft takes the flag back
     draft_.Take(Path("pool.tensor_parallel"), 1,
                 Format("enable_attention_dp over {} GPUs of a tensor-parallel group", ranks));
     return ranks;

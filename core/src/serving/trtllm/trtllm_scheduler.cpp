@@ -34,6 +34,7 @@ std::int64_t TrtllmScheduler::Sum(std::int64_t (TrtllmRank::*figure)() const) co
 // ---- The waiting queue -----------------------------------------------------------------------
 
 void TrtllmScheduler::Enqueue(RequestId request) {
+  idle_ = 0;
   if (!ByPriority()) {
     queue_.push_back(request);
     return Watch();
