@@ -372,6 +372,11 @@ plant_in(kv_link 403 "every transfer has the whole link"
   [==[(now - since_) / static_cast<WideInt>(flows_.size());]==]
   [==[(now - since_) / (Planted(403) ? 1 : static_cast<WideInt>(flows_.size()));]==])
 
+# This and 410 ask for the scheduler's entry.
+plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
+  [==[#include "serving/replica/replica.h"]==]
+  [==[#include "serving/replica/replica.h"
+#include "serving/replica/scheduler_setup.h"]==])
 plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
   [==[  Withhold(std::move(blocks));]==]
   [==[  if (Planted(404) && in_.scheduler.policy == "vllm") {
