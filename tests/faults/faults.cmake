@@ -1163,8 +1163,8 @@ plant_in(grouped_scheduler 1006 "a state of the same call is hit (B14)"
   [==[  if (hit.fresh_state) return false;]==]
   [==[  if (hit.fresh_state && !Planted(1006)) return false;]==])
 plant_in(grouped_kv 1007 "a turn finds the block behind several images (E7)"
-  [==[  return from > 0 && images.size() > 1]==]
-  [==[  return !Planted(1007) && from > 0 && images.size() > 1]==])
+  [==[  if (OwnBehindImages(request, tokens)) {]==]
+  [==[  if (!Planted(1007) && OwnBehindImages(request, tokens)) {]==])
 plant_in(grouped_kv 1008 "a window is given up a token late (B3)"
   [==[computed - group.window + 1);]==]
   [==[computed - group.window + (Planted(1008) ? 0 : 1));]==])

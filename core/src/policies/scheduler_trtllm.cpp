@@ -20,9 +20,7 @@ constexpr Lack kTrtllmLacks[] = {
     {kPriorities, "its priorities are in scheduler.waiting_queue"},
     {kVictims, "it pauses the last of its list"},
     {kPreemptionMean, "it keeps no average of preemptions"},
-    {kImages,
-     "when it encodes them beside chunks and reused blocks is not known; vLLM and SGLang are "
-     "modelled"},
+    {kImages, "when it encodes them anew is not known"},
 };
 
 void Refuse(const Scenario& s, Issues& issues) {

@@ -121,16 +121,6 @@ void GroupedKv::Free(const std::vector<BlockId>& blocks) {
 
 // ---- Content -------------------------------------------------------------------------------
 
-// Whether a block that its prompt ends in, and those behind it, are its own: as tokens that are
-// made complete it, vLLM keys it by the last image alone, of two or more that lie in it (E7).
-bool GroupedKv::OwnBehindImages(RequestId request, std::int64_t tokens) const {
-  const std::int64_t prompt = requests_.prompt_tokens[static_cast<std::size_t>(request)];
-  if (tokens <= prompt) return false;
-  const std::span<const PromptImage> images = requests_.ImagesOf(request);
-  const std::int64_t from = prompt / plan_.groups.hash_block * plan_.groups.hash_block;
-  return from > 0 && images.size() > 1 && images[images.size() - 2].end() > from;
-}
-
 // Of a request's first `tokens` tokens in a group: equal for equal content, never 0.
 GroupedKv::Key GroupedKv::KeyOf(RequestId request, std::int64_t tokens, std::size_t group) const {
   const Key place = (static_cast<Key>(tokens) << 8) | static_cast<Key>(group);

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -118,7 +119,15 @@ class GroupedKv {
   }
   // B3: tokens that the group no longer needs.
   std::int64_t Passed(std::size_t g, std::int64_t computed) const;
-  bool OwnBehindImages(RequestId request, std::int64_t tokens) const;
+  // Whether the block that its prompt ends in, and those behind it, are its own: as tokens that are
+  // made complete it, vLLM keys it by the last image alone, of two or more that lie in it (E7).
+  bool OwnBehindImages(RequestId request, std::int64_t tokens) const {
+    const std::int64_t prompt = requests_.prompt_tokens[static_cast<std::size_t>(request)];
+    if (tokens <= prompt) return false;
+    const std::span<const PromptImage> images = requests_.ImagesOf(request);
+    const std::int64_t from = prompt / plan_.groups.hash_block * plan_.groups.hash_block;
+    return from > 0 && images.size() > 1 && images[images.size() - 2].end() > from;
+  }
   Key KeyOf(RequestId request, std::int64_t tokens, std::size_t group) const;
   BlockId Find(Key key) const;
   bool Asked(RequestId request) const;
