@@ -95,7 +95,7 @@ void AddImages(Dice& dice, std::int64_t at, std::int64_t end, std::int64_t often
 }
 
 std::vector<PromptImage> MakeSizes(Dice& dice, HybridCase& made) {
-  const std::int64_t longest = dice.Pick({6, 40, 150});
+  const std::int64_t longest = dice.Pick({3, 12, 40, 150});
   const bool breaks = dice.Percent(20);
   std::vector<PromptImage> sizes(static_cast<std::size_t>(dice.Pick({2, 8, 60})));
   for (std::size_t i = 0; i < sizes.size(); ++i) {
@@ -173,11 +173,11 @@ void MakeEngine(Dice& dice, HybridCase& made) {
   EngineSpec& e = made.engine;
   e.max_model_len = dice.Pick({300, 700});
   e.max_num_seqs = dice.Between(2, 12);
-  e.max_num_batched_tokens = e.max_num_seqs + dice.Pick({5, 40, 200, 800});
+  e.max_num_batched_tokens = e.max_num_seqs + dice.Pick({5, 20, 40, 200, 800});
   e.enable_prefix_caching = dice.Percent(80);
   e.async_scheduling = dice.Percent(50);
   e.enable_chunked_prefill = true;
-  e.long_prefill_token_threshold = dice.Percent(15) ? dice.Between(10, 100) : 0;
+  e.long_prefill_token_threshold = dice.Percent(40) ? dice.Between(5, 60) : 0;
   e.scheduler_reserve_full_isl = dice.Percent(50);
   e.disable_chunked_mm_input = dice.Percent(20);
   e.frees_states_across_gaps = dice.Percent(50);
