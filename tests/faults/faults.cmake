@@ -587,6 +587,30 @@ plant_in(router_kv_aware 208 "what a replica has leaves out the request itself"
   [==[static_cast<double>(blocks_[i] + missing)]==]
   [==[static_cast<double>(blocks_[i] + (Planted(208) ? 0 : missing))]==])
 
+plant_in(router_cache_aware 212 "loads are out of balance by either threshold"
+  [==[most - fewest <= most_apart_ ||]==]
+  [==[most - fewest <= most_apart_ && !Planted(212) ||]==])
+
+plant_in(router_cache_aware 213 "trees are never cut"
+  [==[if (time / interval_ == evictions_) return;]==]
+  [==[if (time / interval_ == evictions_ || Planted(213)) return;]==])
+
+plant_in(router_prefix_aware 214 "of equals the first serves"
+  [==[auto left = static_cast<std::int64_t>(u *]==]
+  [==[auto left = static_cast<std::int64_t>((Planted(214) ? 0 : u) *]==])
+
+plant_in(router_kv_lookup 215 "what is left counts the whole prompt"
+  [==[request.prompt_tokens - *best * block_size_]==]
+  [==[request.prompt_tokens - (Planted(215) ? 0 : *best * block_size_)]==])
+
+plant_in(router_vllm_dp 216 "what was sent since the counts is no load"
+  [==[if (!live_) ++sent_]==]
+  [==[if (!live_ && !Planted(216)) ++sent_]==])
+
+plant_in(gateway 217 "counts of ranks are live"
+  [==[PeriodOf(in_, kStatsInterval))]==]
+  [==[Planted(217) ? 0 : PeriodOf(in_, kStatsInterval))]==])
+
 plant_in(router_prefix_affinity 209 "the bound is of the requests without the new one"
   [==[loads.total() + 1)]==]
   [==[loads.total() + (Planted(209) ? 0 : 1))]==])

@@ -189,7 +189,7 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed) {
   }
   // Of engines in a pipeline, or by other schedulers, the reference does not know what they say.
   for (RouterChoice* router : {&c.router, &c.decode_router}) {
-    if (router->name == "weighted" && other_rules) *router = {"least_outstanding", {}};
+    if (FindRouter(router->name).reads_engines && other_rules) *router = {"least_outstanding", {}};
   }
   c.router.seed = static_cast<std::int64_t>(seed % 1000);
   c.decode_router.seed = DrawsOfDecodes(c.router.seed);

@@ -277,7 +277,7 @@ class Driver {
 
   // False: nobody has room.
   bool Choose(Gate& gate, PdSequence* s) {
-    const std::optional<std::size_t> place = gate.rules.Choose(Row(*s), See(gate));
+    const std::optional<std::size_t> place = gate.rules.Choose(Row(*s), See(gate), now_);
     if (!place) return false;
     gate.placed[s->id] = *place;
     if (gate.period > 0) ++output_.coverage.stale;
@@ -304,6 +304,7 @@ class Driver {
     std::vector<ReplicaSight> sights = period > 0 ? gate.told : Told(gate);
     for (std::size_t i = 0; i < gate.side.size(); ++i) {
       sights[i].outstanding = Outstanding(*gate.side[i], known);
+      sights[i].age = period > 0 ? now_ - gate.looked : 0;
     }
     for (const auto& [id, place] : gate.placed) {
       if (HasLeft(*gate.side[place], id, known)) continue;
@@ -328,6 +329,7 @@ class Driver {
                     : static_cast<std::int64_t>(replica->scheduler->Running().size());
       ReplicaSight sight;
       sight.waiting = std::max<std::int64_t>(Outstanding(*replica, now_) - running, 0);
+      sight.running = running;
       sight.blocks_used = in_a_step ? replica->formed_used : Used(*replica);
       told.push_back(sight);
     }

@@ -25,7 +25,7 @@ bool ReferenceRules::SentPrompts::Has(const Block& block) const {
   return false;
 }
 
-void ReferenceRules::SentPrompts::Add(const std::vector<Block>& prompt, std::int64_t capacity) {
+void ReferenceRules::SentPrompts::Add(const std::vector<Block>& prompt) {
   std::vector<std::int32_t> order;  // of the segments, deepest first
   for (auto block = prompt.rbegin(); block != prompt.rend(); ++block) {
     if (order.empty() || order.back() != block->first) order.push_back(block->first);
@@ -42,12 +42,16 @@ void ReferenceRules::SentPrompts::Add(const std::vector<Block>& prompt, std::int
     }
     segments.emplace_back(segment, blocks);
   }
+}
+
+void ReferenceRules::SentPrompts::Trim(std::int64_t capacity) {
+  while (Size() > capacity) segments.pop_front();
+}
+
+std::int64_t ReferenceRules::SentPrompts::Size() const {
   std::size_t all = 0;
   for (const auto& known : segments) all += known.second.size();
-  while (all > static_cast<std::size_t>(capacity)) {
-    all -= segments.front().second.size();
-    segments.pop_front();
-  }
+  return static_cast<std::int64_t>(all);
 }
 
 ReferenceRules::ReferenceRules(const RouterChoice& router, const RequestTable& requests,
@@ -57,6 +61,9 @@ ReferenceRules::ReferenceRules(const RouterChoice& router, const RequestTable& r
       replicas_(std::move(replicas)),
       block_size_(INT64_MAX),
       sent_(replicas_.size()),
+      trees_(replicas_.size()),
+      texts_(replicas_.size()),
+      times_(replicas_.size()),
       placed_(replicas_.size()) {
   for (const ServedBy& replica : replicas_) {
     block_size_ = std::min(block_size_, replica.block_size);
@@ -66,7 +73,8 @@ ReferenceRules::ReferenceRules(const RouterChoice& router, const RequestTable& r
 std::optional<std::size_t> ReferenceRules::Choose(std::size_t request,
                                                   const std::vector<ReplicaSight>& sights,
                                                   TimeNs time) {
-  const std::vector<Block> blocks = BlocksOf(request);
+  const std::vector<Block> blocks =
+      PartsOf(request, block_size_, requests_.prompt_tokens[request] - 1);
   const std::vector<double> costs = CostsOf(request, blocks, sights, time);
   // The first of the lowest.
   const auto chosen =
@@ -77,7 +85,11 @@ std::optional<std::size_t> ReferenceRules::Choose(std::size_t request,
   added_[request] =
       CeilDiv(requests_.prompt_tokens[request], block_size_) - Matched(blocks, chosen);
   const ServedBy& replica = replicas_[chosen];
-  sent_[chosen].Add(blocks, CachedBlocks(replica, block_size_));
+  sent_[chosen].Add(blocks);
+  sent_[chosen].Trim(CachedBlocks(replica, block_size_));
+  times_[chosen].push_back(time);
+  if (router_.name == "cache_aware") trees_[chosen].Add(TokensOf(request));
+  if (router_.name == "prefix_aware") texts_[chosen].push_back(TokensOf(request));
   for (const Block& block : blocks) homes_.emplace(block.first, chosen);
   if (!blocks.empty()) homes_[blocks.back().first] = chosen;
   return chosen;
@@ -99,6 +111,10 @@ std::vector<double> ReferenceRules::CostsOf(std::size_t request, const std::vect
   if (name == "power_of_two") return PowerOfTwo(request, sights);
   if (name == "prefix_affinity") return PrefixAffinity(blocks, sights);
   if (name == "kv_aware") return KvAware(request, blocks, sights);
+  if (name == "cache_aware") return CacheAware(request, sights, time);
+  if (name == "prefix_aware") return PrefixAware(request);
+  if (name == "kv_lookup") return KvLookup(request, blocks, time);
+  if (name == "vllm_dp") return VllmDp(sights, time);
   if (name == "weighted") return Weighted(blocks, sights);
   if (name == "central_queue") return CentralQueue(sights);
   if (name == "round_robin") return Only(routed_ % replicas_.size());
@@ -177,16 +193,26 @@ std::size_t ReferenceRules::SessionHash(std::size_t request) const {
   }
 }
 
-std::vector<ReferenceRules::Block> ReferenceRules::BlocksOf(std::size_t request) const {
-  std::vector<Block> blocks;
-  if (requests_.content.empty()) return blocks;
-  for (std::int64_t k = 0; (k + 1) * block_size_ < requests_.prompt_tokens[request]; ++k) {
+std::vector<ReferenceRules::Block> ReferenceRules::PartsOf(std::size_t request, std::int64_t size,
+                                                           std::int64_t end) const {
+  std::vector<Block> parts;
+  if (requests_.content.empty()) return parts;
+  for (std::int64_t k = 0; (k + 1) * size <= end; ++k) {
     std::int32_t segment = requests_.content[request];
     const auto at = [&] { return requests_.segments[static_cast<std::size_t>(segment)]; };
-    while (at().parent >= 0 && (k + 1) * block_size_ <= at().shared_tokens) segment = at().parent;
-    blocks.push_back({segment, k});
+    while (at().parent >= 0 && (k + 1) * size <= at().shared_tokens) segment = at().parent;
+    parts.push_back({segment, k});
   }
-  return blocks;
+  return parts;
+}
+
+std::vector<ReferenceRules::Block> ReferenceRules::TokensOf(std::size_t request) const {
+  const std::int64_t prompt = requests_.prompt_tokens[request];
+  std::vector<Block> tokens = PartsOf(request, 1, prompt);
+  for (auto k = static_cast<std::int64_t>(tokens.size()); k < prompt; ++k) {
+    tokens.push_back({static_cast<std::int32_t>(request), k});  // nobody else's
+  }
+  return tokens;
 }
 
 std::int64_t ReferenceRules::Matched(const std::vector<Block>& blocks, std::size_t replica) const {
@@ -243,6 +269,82 @@ std::vector<double> ReferenceRules::KvAware(std::size_t request, const std::vect
     for (const std::size_t other : sights[i].own) there += added_.at(other);
     costs.push_back(router_.Param("overlap_weight") * static_cast<double>(missing) +
                     static_cast<double>(there));
+  }
+  return costs;
+}
+
+std::vector<double> ReferenceRules::CacheAware(std::size_t request,
+                                               const std::vector<ReplicaSight>& sights,
+                                               TimeNs time) {
+  const auto intervals = time / static_cast<TimeNs>(router_.Param("eviction_interval_s") * 1e9);
+  if (trimmed_ < intervals) {
+    trimmed_ = intervals;
+    const std::int64_t tokens = static_cast<std::int64_t>(router_.Param("max_tree_size")) / 4;
+    for (SentPrompts& tree : trees_) tree.Trim(tokens);
+  }
+  std::vector<double> loads, matches, sizes;
+  const std::vector<Block> text = TokensOf(request);
+  for (std::size_t i = 0; i < sights.size(); ++i) {
+    loads.push_back(static_cast<double>(sights[i].outstanding));
+    const auto matched = std::find_if(text.begin(), text.end(),
+                                      [&](const Block& token) { return !trees_[i].Has(token); });
+    matches.push_back(-static_cast<double>(matched - text.begin()));
+    sizes.push_back(static_cast<double>(trees_[i].Size()));
+  }
+  const auto [low, high] = std::minmax_element(loads.begin(), loads.end());
+  if (*high - *low > router_.Param("balance_abs_threshold") &&
+      *high > router_.Param("balance_rel_threshold") * *low) {
+    return loads;
+  }
+  const double longest = -*std::min_element(matches.begin(), matches.end());
+  const double least = router_.Param("cache_threshold") * static_cast<double>(text.size());
+  return longest > least ? matches : sizes;
+}
+
+// Chunks of 32 tokens that are equal from the first on, of prompt and prompt; the last ones may be
+// shorter, and are equal then if the prompts are.
+std::vector<double> ReferenceRules::PrefixAware(std::size_t request) const {
+  const std::vector<Block> text = TokensOf(request);
+  std::vector<std::int64_t> chunks(replicas_.size(), 0);
+  for (std::size_t i = 0; i < replicas_.size(); ++i) {
+    for (const std::vector<Block>& other : texts_[i]) {
+      const auto end = std::mismatch(text.begin(), text.end(), other.begin(), other.end()).first;
+      const std::int64_t equal = end - text.begin();
+      chunks[i] = std::max(chunks[i], text == other ? CeilDiv(equal, 32) : equal / 32);
+    }
+  }
+  std::vector<std::size_t> among;
+  for (std::size_t i = 0; i < chunks.size(); ++i) {
+    if (chunks[i] == *std::max_element(chunks.begin(), chunks.end())) among.push_back(i);
+  }
+  const double u = Uniform(router_.seed, Stream::kRouter, static_cast<std::int64_t>(request), 0);
+  return Only(among[static_cast<std::size_t>(u * static_cast<double>(among.size()))]);
+}
+
+std::vector<double> ReferenceRules::KvLookup(std::size_t request, const std::vector<Block>& blocks,
+                                             TimeNs time) const {
+  std::vector<double> matches, rates;
+  for (std::size_t i = 0; i < replicas_.size(); ++i) {
+    matches.push_back(-static_cast<double>(Matched(blocks, i) * block_size_));
+    const auto recent = std::count_if(times_[i].begin(), times_[i].end(), [time](TimeNs sent) {
+      return sent >= time - 60'000'000'000;
+    });
+    rates.push_back(times_[i].empty() ? -1 : static_cast<double>(recent));
+  }
+  const double longest = -*std::min_element(matches.begin(), matches.end());
+  const double left = static_cast<double>(requests_.prompt_tokens[request]) - longest;
+  return longest > 0 && left <= router_.Param("kv_aware_threshold") ? matches : rates;
+}
+
+std::vector<double> ReferenceRules::VllmDp(const std::vector<ReplicaSight>& sights,
+                                           TimeNs time) const {
+  std::vector<double> costs;
+  for (std::size_t i = 0; i < sights.size(); ++i) {
+    std::int64_t waiting = sights[i].waiting;
+    for (const TimeNs sent : times_[i]) {
+      waiting += router_.Period() > 0 && sent >= time - sights[i].age ? 1 : 0;
+    }
+    costs.push_back(static_cast<double>(4 * waiting + sights[i].running));
   }
   return costs;
 }

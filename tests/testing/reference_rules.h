@@ -41,10 +41,14 @@ class ReferenceRules {
     std::list<std::pair<std::int32_t, std::set<std::int64_t>>> segments;
 
     bool Has(const Block& block) const;
-    void Add(const std::vector<Block>& prompt, std::int64_t capacity);
+    void Add(const std::vector<Block>& prompt);
+    void Trim(std::int64_t capacity);
+    std::int64_t Size() const;
   };
 
-  std::vector<Block> BlocksOf(std::size_t request) const;
+  // Parts of so many tokens, up to that token.
+  std::vector<Block> PartsOf(std::size_t request, std::int64_t size, std::int64_t end) const;
+  std::vector<Block> TokensOf(std::size_t request) const;
   std::int64_t Matched(const std::vector<Block>& blocks, std::size_t replica) const;
   std::vector<double> CostsOf(std::size_t request, const std::vector<Block>& blocks,
                               const std::vector<ReplicaSight>& sights, TimeNs time);
@@ -56,6 +60,12 @@ class ReferenceRules {
                               const std::vector<ReplicaSight>& sights) const;
   std::vector<double> Weighted(const std::vector<Block>& blocks,
                                const std::vector<ReplicaSight>& sights) const;
+  std::vector<double> CacheAware(std::size_t request, const std::vector<ReplicaSight>& sights,
+                                 TimeNs time);
+  std::vector<double> PrefixAware(std::size_t request) const;
+  std::vector<double> KvLookup(std::size_t request, const std::vector<Block>& blocks,
+                               TimeNs time) const;
+  std::vector<double> VllmDp(const std::vector<ReplicaSight>& sights, TimeNs time) const;
   std::vector<double> AskRouter(std::size_t request, const std::vector<Block>& blocks,
                                 const std::vector<ReplicaSight>& sights);
   std::vector<double> CentralQueue(const std::vector<ReplicaSight>& sights) const;
@@ -70,9 +80,13 @@ class ReferenceRules {
   std::size_t routed_ = 0;
   std::map<std::size_t, std::int64_t> added_;  // blocks to compute of a request where it went
   std::vector<SentPrompts> sent_;
-  std::map<std::int32_t, std::size_t> homes_;      // by segment
-  std::unique_ptr<Router> asked_;                  // AskRouter's
-  std::unique_ptr<ReferencePickerRouter> picker_;  // of the router epp
+  std::vector<SentPrompts> trees_;                      // by replica, in tokens
+  TimeNs trimmed_ = 0;                                  // intervals until trees_ were
+  std::vector<std::vector<std::vector<Block>>> texts_;  // by replica, each prompt's tokens
+  std::vector<std::vector<TimeNs>> times_;              // by replica, of each request sent there
+  std::map<std::int32_t, std::size_t> homes_;           // by segment
+  std::unique_ptr<Router> asked_;                       // AskRouter's
+  std::unique_ptr<ReferencePickerRouter> picker_;       // of the router epp
   std::vector<std::set<std::size_t>> placed_;  // by replica, what asked_ has not heard the end of
 };
 

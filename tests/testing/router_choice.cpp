@@ -21,7 +21,9 @@ double RouterChoice::Param(std::string_view param) const {
   return 0;
 }
 
-TimeNs RouterChoice::Period() const { return static_cast<TimeNs>(Param("staleness_ms") * 1e6); }
+TimeNs RouterChoice::Period() const {
+  return static_cast<TimeNs>((Param("staleness_ms") + Param("stats_interval_ms")) * 1e6);
+}
 
 RouterChoice MakeRouterChoice(std::uint64_t seed, TimeNs step) {
   std::uint64_t state = seed;
@@ -36,11 +38,18 @@ RouterChoice MakeRouterChoice(std::uint64_t seed, TimeNs step) {
   choice.seed = static_cast<std::int64_t>(draw(1000));
   for (const ParamSpec& param : FindRouter(choice.name).params) {
     const std::string name = param.name;
-    if (name == "staleness_ms") {
+    if (name == "staleness_ms" || name == "stats_interval_ms") {
       const double steps[] = {0, 0, 0.4, 3, 17.5, 200};
       choice.params[name] = steps[draw(6)] * static_cast<double>(step) / 1e6;
     } else if (name == "max_outstanding") {
       choice.params[name] = static_cast<double>(draw(5));
+    } else if (name == "max_tree_size") {
+      choice.params[name] = static_cast<double>(4 << draw(16));
+    } else if (name == "eviction_interval_s") {
+      choice.params[name] =
+          std::max(1.0, static_cast<double>(draw(100)) * static_cast<double>(step) / 1e6) / 1e3;
+    } else if (name == "kv_aware_threshold" || name == "balance_abs_threshold") {
+      choice.params[name] = static_cast<double>((1 << draw(9)) - 1);
     } else {
       const double values[] = {param.min, param.min, param.fallback, 1, 2.5, param.max};
       const double value = std::clamp(values[draw(6)], param.min, param.max);

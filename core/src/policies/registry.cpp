@@ -40,6 +40,10 @@
   X(router_session_affinity)  \
   X(router_prefix_affinity)   \
   X(router_kv_aware)          \
+  X(router_cache_aware)       \
+  X(router_prefix_aware)      \
+  X(router_kv_lookup)         \
+  X(router_vllm_dp)           \
   X(router_weighted)          \
   X(router_central_queue)     \
   X(router_epp)

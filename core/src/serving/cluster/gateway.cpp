@@ -73,7 +73,7 @@ Gateway::Gateway(Input input)
     : in_(std::move(input)),
       block_size_(LeastBlockSize(in_.members)),
       loads_(static_cast<std::int64_t>(in_.members.size())),
-      period_(PeriodOf(in_, kStaleness)),
+      period_(std::max(PeriodOf(in_, kStaleness), PeriodOf(in_, kStatsInterval))),
       look_period_(std::max(period_, PeriodOf(in_, kPoll))),
       looks_(look_period_ > 0 && in_.router.reads_engines),
       waiting_(0) {

@@ -24,10 +24,15 @@ const std::vector<std::int64_t>& PrefixIndex::Match(std::span<const ContentRange
   return matched_;
 }
 
-// From the last segment to the first, so that a prefix is forgotten after what follows it.
 void PrefixIndex::Sent(std::span<const ContentRange> content, std::int32_t replica) {
+  if (memories_[static_cast<std::size_t>(replica)].capacity == 0) return;
+  Add(content, replica);
+  Trim(replica);
+}
+
+// From the last segment to the first, so that a prefix is forgotten after what follows it.
+void PrefixIndex::Add(std::span<const ContentRange> content, std::int32_t replica) {
   Memory& memory = memories_[static_cast<std::size_t>(replica)];
-  if (memory.capacity == 0) return;
   for (std::size_t i = content.size(); i > 0; --i) {
     const ContentRange& range = content[i - 1];
     const auto segment = static_cast<std::size_t>(range.segment);
@@ -45,6 +50,10 @@ void PrefixIndex::Sent(std::span<const ContentRange> content, std::int32_t repli
     entry->used = ++memory.uses;
     memory.by_use.emplace_hint(memory.by_use.end(), entry->used, range.segment);
   }
+}
+
+void PrefixIndex::Trim(std::int32_t replica) {
+  Memory& memory = memories_[static_cast<std::size_t>(replica)];
   while (memory.blocks > memory.capacity) Forget(replica, memory);
 }
 

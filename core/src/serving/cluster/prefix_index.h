@@ -24,6 +24,14 @@ class PrefixIndex {
   // The prompt goes there. O(its segments x (replicas that have them + log)).
   void Sent(std::span<const ContentRange> content, std::int32_t replica);
 
+  // The same in two steps, for who forgets later: between them it remembers more.
+  void Add(std::span<const ContentRange> content, std::int32_t replica);
+  void Trim(std::int32_t replica);
+  // Blocks that it remembers of the replica.
+  std::int64_t Blocks(std::int32_t replica) const {
+    return memories_[static_cast<std::size_t>(replica)].blocks;
+  }
+
  private:
   // Of a segment, on a replica: blocks [first, last).
   struct Entry {

@@ -177,6 +177,19 @@ inline constexpr ParamSpec kPoll = {
     0,         60'000,
     50,        "how often the router reads queues and KV use of the engines; 0: at each request"};
 
+// A parameter of routers that hear what engines hold and have ended at times of their own.
+inline constexpr ParamSpec kStatsInterval = {
+    "stats_interval_ms",
+    "ms",
+    0,
+    60'000,
+    100,
+    "how often the router hears of waiting and running requests; 0: at once"};
+
+// Of routers that count texts in characters: about 4 of English to a token (OpenAI, "What are
+// tokens and how to count them?").
+inline constexpr std::int64_t kCharactersPerToken = 4;
+
 // A replica for a key, so that another number of replicas moves as few keys as can be: jump
 // consistent hash (Lamping, Veach, arXiv:1406.2294). O(log replicas).
 std::int32_t ReplicaOfKey(std::uint64_t key, std::int64_t replicas);
