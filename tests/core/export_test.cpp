@@ -351,6 +351,29 @@ TEST(Export, NamesOfOthers_AreNoPartOfACommand) {
   }
 }
 
+// The note has the command that starts the router, and its import is that router.
+TEST(Export, RoutersOfOthers_AreCommandsInTheNote) {
+  for (const char* router :
+       {R"({"policy": "cache_aware", "cache_threshold": 0.4, "eviction_interval_s": 60})",
+        R"({"policy": "power_of_two"})", R"({"policy": "prefix_aware"})",
+        R"({"policy": "kv_lookup", "kv_aware_threshold": 1500})",
+        R"({"policy": "session_affinity"})"}) {
+    Json document = JsonOf(SmallDocument());
+    document["cluster"] = {{"pools", {{{"replicas", 2}}}}, {"router", JsonOf(router)}};
+    const Exported exported = Good(Export(document.dump(), "vllm"));
+    std::string command;
+    for (const ImportNote& note : exported.left_out) {
+      const std::size_t colon = note.why.find(": ");
+      if (note.what.find("cluster.router.policy") == 0) command = note.why.substr(colon + 2);
+    }
+    const Imported back = Import("vllm serve Qwen/Qwen3-8B &\n" + command);
+    const Json wanted = JsonOf(router), got = JsonOf(back.document)["cluster"]["router"];
+    for (const auto& [member, value] : wanted.items()) {
+      EXPECT_EQ(got.value(member, Json()), value) << command << "\n" << Listed(back);
+    }
+  }
+}
+
 // What the objects say is what their import takes.
 TEST(Export, Autoscalers_ComeBack) {
   for (const char* scaling :

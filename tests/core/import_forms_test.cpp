@@ -96,7 +96,7 @@ TEST(ImportForms, ProductionStack) {
                {"/engine/max_num_seqs", 96},
                {"/engine/block_size", 32},
                {"/engine/gpu_memory_utilization", 0.88},
-               {"/cluster/router/policy", "prefix_affinity"},
+               {"/cluster/router/policy", "prefix_aware"},
                {"/cluster/pools", Json::array({Pool(4, 2)})}}});
   ExpectForm({"stack-pd.yaml",
               "production-stack's model p",
@@ -114,6 +114,51 @@ TEST(ImportForms, ProductionStack) {
                {"/engine/kv_offload/cpu_gib", 20},
                {"/cluster/pools/0/replicas", 3}},
               {"lmcacheConfig: 20 GiB of KV blocks in host memory"}});
+}
+
+TEST(ImportForms, Routers) {
+  const Json cache_aware = {{"policy", "cache_aware"},
+                            {"cache_threshold", 0.5},
+                            {"balance_abs_threshold", 32},
+                            {"eviction_interval_s", 60}};
+  ExpectForm({"sglang-router.sh",
+              "a command of SGLang",
+              {{"/cluster/router", cache_aware}, {"/cluster/pools/0/replicas", 3}}});
+  ExpectForm({"sglang-router-server.sh",
+              "a command of SGLang",
+              {{"/cluster/router/policy", "power_of_two"}, {"/cluster/pools/0/replicas", 4}}});
+  ExpectForm({"sglang-router-pd.sh",
+              "a command of SGLang",
+              {{"/cluster/router/policy", "cache_aware"},
+               {"/cluster/decode_router/policy", "round_robin"},
+               {"/cluster/pools", {Pool(1, 1, "prefill"), Pool(1, 1, "decode")}}}});
+  ExpectForm({"stack-router.sh",
+              "a command of vLLM",
+              {{"/cluster/router", {{"policy", "kv_lookup"}, {"kv_aware_threshold", 1500}}},
+               {"/cluster/pools/0/replicas", 2}}});
+  for (const auto& [logic, policy] :
+       {std::pair("roundrobin", "round_robin"), std::pair("session", "session_affinity"),
+        std::pair("kvaware", "kv_lookup")}) {
+    const Imported imported = Import(
+        "servingEngineSpec:\n  modelSpec:\n  - {name: a, modelURL: Qwen/Qwen3-8B, replicaCount: "
+        "2}\n"
+        "routerSpec: {routingLogic: " +
+        std::string(logic) + "}");
+    EXPECT_EQ(ResolvedImport(imported)["cluster"]["router"]["policy"], policy) << Listed(imported);
+  }
+  // Without a policy SGLang's is its default; one that is not modelled is said.
+  const std::string server = "python -m sglang.launch_server --model-path Qwen/Qwen3-8B\n";
+  const Imported none = Import(server + "python -m sglang_router.launch_router --worker-urls a b");
+  EXPECT_EQ(ResolvedImport(none)["cluster"]["router"]["policy"], "cache_aware") << Listed(none);
+  EXPECT_TRUE(Says(Import(server + "smg launch --policy bucket"),
+                   "--policy bucket is no router that is modelled"));
+  // vLLM balances its own ranks; those of another's balancer it does not.
+  const std::string ranks = "vllm serve Qwen/Qwen3-8B --data-parallel-size 4";
+  EXPECT_EQ(ResolvedImport(Import(ranks))["cluster"]["router"]["policy"], "vllm_dp");
+  for (const char* others :
+       {" --data-parallel-external-lb", " --port 8001 &\nvllm serve Qwen/Qwen3-8B --port 8002"}) {
+    EXPECT_EQ(ResolvedImport(Import(ranks + others))["cluster"]["router"]["policy"], "round_robin");
+  }
 }
 
 TEST(ImportForms, Dynamo) {

@@ -253,6 +253,36 @@ std::set<std::string> AddSglangScheduler(const SchedulerSpec& scheduler, Flags& 
   return written;
 }
 
+// What starts the router of a scenario, or writes it; "": not known.
+std::string RouterCommand(const ClusterSpec& cluster) {
+  static constexpr std::pair<std::string_view, std::string_view> kCommands[] = {
+      {"epp", "target llm-d-router"},
+      {"cache_aware", "python -m sglang_router.launch_router --policy cache_aware"},
+      {"power_of_two", "python -m sglang_router.launch_router --policy power_of_two"},
+      {"random", "python -m sglang_router.launch_router --policy random"},
+      {"prefix_aware", "vllm-router --routing-logic prefixaware"},
+      {"kv_lookup", "vllm-router --routing-logic kvaware"},
+      {"session_affinity", "vllm-router --routing-logic session"},
+      {"vllm_dp", "vllm serve --data-parallel-size, with its own balancer"}};
+  std::string text;
+  for (const auto& [policy, command] : kCommands) {
+    if (policy == cluster.router) text = command;
+  }
+  static constexpr std::array<const char*, 3> kOptions[] = {
+      {"cache_aware", "cache_threshold", "cache-threshold"},
+      {"cache_aware", "balance_abs_threshold", "balance-abs-threshold"},
+      {"cache_aware", "balance_rel_threshold", "balance-rel-threshold"},
+      {"cache_aware", "max_tree_size", "max-tree-size"},
+      {"cache_aware", "eviction_interval_s", "eviction-interval-secs"},
+      {"kv_lookup", "kv_aware_threshold", "kv-aware-threshold"}};
+  for (const auto& [policy, param, option] : kOptions) {
+    const auto value = cluster.router_params.find(std::string_view(param));
+    if (policy != cluster.router || value == cluster.router_params.end()) continue;
+    text += Format(" --{} {}", option, NumberText(value->second));
+  }
+  return text;
+}
+
 }  // namespace
 
 FlagWords LinkVariables(ExportJob& job, std::size_t pool) {
@@ -357,10 +387,10 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu, bool rolls) {
     }
   }
   if (s.cluster.Replicas() > 1 && s.cluster.router != "round_robin") {
-    job.LeaveOut("cluster.router.policy = " + s.cluster.router,
-                 s.cluster.router == "epp"
-                     ? "is the router's that stands before the servers: target llm-d-router"
-                     : "is the router's that stands before the servers");
+    const std::string command = RouterCommand(s.cluster);
+    job.LeaveOut(
+        "cluster.router.policy = " + s.cluster.router,
+        "is the router's that stands before the servers" + (command.empty() ? "" : ": " + command));
   }
   if (s.cluster.scaling.On()) {
     job.LeaveOut("cluster.scaling", "is an autoscaler's beside the servers: target autoscaler");

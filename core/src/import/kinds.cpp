@@ -17,6 +17,7 @@ std::span<const ImportReader> ImportReaders() {
       ReadVllmCommand,       //
       ReadSglangCommand,     //
       ReadTrtllmCommand,     //
+      ReadRouterCommand,     //
       ReadManifest,          //
       ReadLlmdValues,        //
       ReadKserve,            //

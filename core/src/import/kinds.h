@@ -30,6 +30,7 @@ void ReadGenerationConfig(const ImportSource&, Draft&);
 void ReadVllmCommand(const ImportSource&, Draft&);
 void ReadSglangCommand(const ImportSource&, Draft&);
 void ReadTrtllmCommand(const ImportSource&, Draft&);
+void ReadRouterCommand(const ImportSource&, Draft&);
 void ReadManifest(const ImportSource&, Draft&);
 void ReadLlmdValues(const ImportSource&, Draft&);
 void ReadKserve(const ImportSource&, Draft&);
@@ -62,6 +63,10 @@ bool ReadTrtllmLaunch(const CommandWords& words, ServerContext context, Draft& d
 
 // What KEDA's ScaledObject, or values of a chart in its form, says of the replicas.
 void TakeScaledObject(const nlohmann::json& spec, Draft& draft);
+
+// --routing-logic of production-stack's router, or routingLogic of its chart; `threshold`: its
+// --kv-aware-threshold.
+void TakeStackRouter(const std::string& logic, std::optional<double> threshold, Draft& draft);
 
 // Puts the first round in place of each loop over servers or benchmarks ("for C in 1 4"), and says
 // what the others vary. Requests are those of the largest round where a sweep is proposed.

@@ -80,20 +80,18 @@ void ReadModelSpec(const StackJson& spec, Draft& draft) {
   TakeSelectors(pod, draft);
 }
 
-// "session" of the chart's router by the router of a scenario.
-void TakeRouter(const std::string& logic, Draft& draft) {
-  constexpr std::pair<std::string_view, std::string_view> kRouters[] = {
-      {"roundrobin", "round_robin"},
-      {"session", "session_affinity"},
-      {"kvaware", "kv_aware"},
-      {"prefixaware", "prefix_affinity"}};
-  if (logic.empty() || logic == "disaggregated_prefill") return;
-  for (const auto& [name, router] : kRouters) {
-    if (name == logic) {
-      return draft.Take("cluster.router.policy", router, "routingLogic " + logic);
+// --kv-aware-threshold of the router's extraArgs.
+std::optional<double> ThresholdIn(const StackJson& router) {
+  constexpr std::string_view kOption = "--kv-aware-threshold";
+  const StackJson& arguments = ListIn(router, "extraArgs");
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string word = TextOf(arguments[i]);
+    if (word == kOption && i + 1 < arguments.size()) return NumberIn(TextOf(arguments[i + 1]));
+    if (word.rfind(std::string(kOption) + "=", 0) == 0) {
+      return NumberIn(std::string_view(word).substr(kOption.size() + 1));
     }
   }
-  draft.Ignore("routingLogic " + logic, "is no router that is modelled");
+  return std::nullopt;
 }
 
 void ReadValues(const StackJson& document, Draft& draft) {
@@ -103,7 +101,7 @@ void ReadValues(const StackJson& document, Draft& draft) {
     if (spec.is_object()) ReadModelSpec(spec, draft);
   }
   if (const StackJson* router = ObjectIn(document, "routerSpec")) {
-    TakeRouter(TextIn(*router, "routingLogic"), draft);
+    TakeStackRouter(TextIn(*router, "routingLogic"), ThresholdIn(*router), draft);
   }
 }
 

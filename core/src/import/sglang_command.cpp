@@ -268,7 +268,8 @@ std::optional<std::size_t> ServerArguments(const CommandWords& words) {
     // A script in one word is cut again by itself.
     if (words[i].find(' ') != std::string::npos) continue;
     const bool worker = words[i] == "dynamo.sglang" && i > 0 && words[i - 1] == "-m";
-    if (worker || words[i].find("sglang.launch_server") != std::string::npos ||
+    const bool routed = words[i] == "sglang_router.launch_server";
+    if (worker || routed || words[i].find("sglang.launch_server") != std::string::npos ||
         words[i].find("sglang/launch_server.py") != std::string::npos) {
       return i + 1;
     }

@@ -218,6 +218,7 @@ class Server {
     shape = {count("tensor-parallel-size"), count("pipeline-parallel-size"),
              count("data-parallel-size"), Role()};
     TakeServerShape(shape, context_, draft_);
+    Balancer(shape);
     // Those of a server take requests up for all its ranks, which are replicas here.
     if (given_.Number("api-server-count")) {
       draft_.Take(draft_.ServerPath("engine.api_server_count"),
@@ -226,6 +227,20 @@ class Server {
   }
 
  private:
+  // One server places requests on its ranks itself, unless it is told that others do.
+  void Balancer(const ServerShape& shape) {
+    constexpr const char* kPolicy = "cluster.router.policy";
+    const bool alone = draft_.servers() == 1 && context_.replicas <= 1 && shape.role.empty();
+    const bool within = shape.data > 1 && given_.Find("data-parallel-external-lb") == nullptr;
+    const nlohmann::json* said = draft_.Find(kPolicy);
+    if (alone && within && said == nullptr) {
+      draft_.Assume(kPolicy, "vllm_dp", "vLLM's own balancer of its data-parallel ranks");
+    } else if (!alone && said != nullptr && *said == "vllm_dp") {
+      draft_.Drop(kPolicy);
+      draft_.Assume(kPolicy, "round_robin", "several servers, before which another router stands");
+    }
+  }
+
   // Words that say so: of those that a node has which serves nothing of its own.
   std::string LaterNode() const {
     const GivenOption* headless = given_.Find("headless");
