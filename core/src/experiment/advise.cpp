@@ -115,7 +115,10 @@ class Lister {
 
   void Router() {
     if (s_.cluster.Replicas() < 2) return;
-    for (const char* router : {"least_outstanding", "prefix_affinity"}) {
+    static constexpr const char* kOfPrefixes[] = {"cache_aware", "prefix_aware", "kv_lookup"};
+    std::vector<const char*> routers = {"least_outstanding", "prefix_affinity"};
+    if (MayReuse(s_.workload)) routers.insert(routers.end(), kOfPrefixes, std::end(kOfPrefixes));
+    for (const char* router : routers) {
       if (s_.cluster.router == router) continue;
       Add(Format("router {}", router), {Format(R"(cluster.router={{"policy":"{}"}})", router)});
     }
@@ -151,6 +154,11 @@ std::string OfPool(const std::vector<PoolSpec>& pools, std::size_t index) {
   if (alike == 1 && pool.role == PoolRole::kPrefill) return " for prefill";
   if (alike == 1 && pool.role == PoolRole::kDecode) return " for decode";
   return Format(" of pool {}", index);
+}
+
+bool MayReuse(const WorkloadSpec& w) {
+  return w.prefix.groups > 0 || w.sessions.turns > 1 || !w.classes.empty() ||
+         w.arrivals.process == ArrivalProcess::kTrace;
 }
 
 std::vector<Change> ChangesOf(const Scenario& scenario) { return Lister(scenario).List(); }

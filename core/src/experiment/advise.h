@@ -17,6 +17,9 @@ struct Change {
   std::vector<std::string> overrides;  // as ApplyOverrides takes them
 };
 
+// Whether requests may share content, of which a cache keeps what it has blocks for.
+bool MayReuse(const WorkloadSpec& workload);
+
 // Those that make sense of this scenario, in no order.
 std::vector<Change> ChangesOf(const Scenario& scenario);
 

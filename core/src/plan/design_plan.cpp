@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cost/own_models.h"
+#include "experiment/advise.h"
 #include "metrics/power.h"
 #include "metrics/words.h"
 #include "plan/answers.h"
@@ -36,12 +37,6 @@ bool IsMissing(const Issue& issue) { return issue.kind == "missing_file"; }
 
 std::optional<double> Known(double strain) {
   return std::isfinite(strain) ? std::optional(strain) : std::nullopt;
-}
-
-// Content that requests share, of which a cache keeps what it has blocks for.
-bool MayReuse(const WorkloadSpec& w) {
-  return w.prefix.groups > 0 || w.sessions.turns > 1 || !w.classes.empty() ||
-         w.arrivals.process == ArrivalProcess::kTrace;
 }
 
 // With as many replicas as a task says to begin with.
