@@ -1094,9 +1094,9 @@ plant_in(trtllm_scheduler 857 "no rank keeps its outputs (rule 71)"
   [==[overlap_ && stays_out_ && waits_[i].own;]==]
   [==[overlap_ && stays_out_ && waits_[i].own && !Planted(857);]==])
 
-plant_in(trtllm_rank 858 "a dummy stays in the list (rule 70)"
-  [==[    if (dummy_ == Dummy::kLast || active_ == 0) {]==]
-  [==[    if (!Planted(858) && (dummy_ == Dummy::kLast || active_ == 0)) {]==])
+plant_in(trtllm_rank 858 "a dummy's block stays taken (rule 70)"
+  [==[    ++free_;]==]
+  [==[    if (!Planted(858)) ++free_;]==])
 
 plant_in(trtllm_steps 859 "a dummy computes nothing (rule 70)"
   [==[  shape.decode_seqs += dummies();]==]
