@@ -75,8 +75,8 @@ function compare(t, measured, profile, ttft = new Map(), apart = () => false) {
     }
     if (rate < saturated) continue;
     assert.equal(ours[1].tokens > ours[0].tokens, theirs[1] > theirs[0], `${rate}/s`);
-    const [slow, quick] = ttft.get(rate) ?? [1, 0];
-    assert.equal(ours[1].ttft < ours[0].ttft, quick < slow, `${rate}/s`);
+    const [ofService, ofRouter] = ttft.get(rate) ?? [1, 0];
+    assert.equal(ours[1].ttft < ours[0].ttft, ofRouter < ofService, `${rate}/s`);
   }
 }
 test('PublishedRouting_OptimizedBaseline_SevenRates', { skip }, (t) => {
@@ -97,7 +97,10 @@ test('PublishedRouting_OptimizedBaselineBeforeJune2026_EightRates', { skip }, (t
 
 // The precise index is not modelled. The published means are over a whole ladder; here one rate of it stands for all.
 test('PublishedRouting_ApproximateLoadAndRandom_InTheirOrder', { skip }, () => {
-  const measured = row('blog "KV-cache wins').split('|')[3].match(/[\d,]+\.\d/g).map(number);
+  const measured = row('blog "KV-cache wins')
+    .split('|')[3]
+    .match(/[\d,]+\.\d/g)
+    .map(number);
   const [approximate, load, random] = measured.slice(1);
   assert.ok(approximate > load && Math.abs(load / random - 1) < 0.1);
   const ours = ['default', 'load-only', 'random'].map((profile) => stage(22, picker(profile)));
