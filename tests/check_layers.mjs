@@ -123,9 +123,9 @@ const forbiddenCalls =
 // The oracles share no engine code: public types, the request table, the latency interface and the
 // vocabulary that these speak; draws are keyed alike.
 const oracle =
-  /^testing\/((blis_)?reference(_sim|_kv|_rules|_order|_drafts|_stalls|_take_up)?|(scheduled|pd|sglang|trtllm)_reference(_\w+)?)\.(h|cpp)$/;
+  /^testing\/((blis_)?reference(_sim|_kv|_rules|_order|_drafts|_slow|_stalls|_take_up)?|(scheduled|pd|sglang|trtllm)_reference(_\w+)?)\.(h|cpp)$/;
 const oracleMay =
-  /^(servecast\/(?!simulation\.h).*|base\/(base|math|random)\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|cluster\/router|hooks)\.h|testing\/(reference_(sim|rules|sights|order|drafts|stalls|take_up|encoder)|router_choice|epp_reference_router|blis_reference(_kv)?|(scheduled|pd|sglang|trtllm)_reference(_\w+)?)\.h)$/;
+  /^(servecast\/(?!simulation\.h).*|base\/(base|math|random)\.h|workload\/request_table\.h|metrics\/causes\.h|serving\/(batch|policy|cluster\/router|hooks)\.h|testing\/(reference_(sim|rules|sights|order|drafts|slow|stalls|take_up|encoder)|router_choice|epp_reference_router|blis_reference(_kv)?|(scheduled|pd|sglang|trtllm)_reference(_\w+)?)\.h)$/;
 
 function layerOf(name) {
   if (name === 'servecast/simulation.h') return 'simulation';

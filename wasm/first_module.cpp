@@ -24,6 +24,7 @@
 #include "serving/replica/queue_caps.h"
 #include "serving/replica/replica.h"
 #include "serving/replica/scheduler.h"
+#include "serving/replica/slow_periods.h"
 #include "serving/replica/vllm_scheduler.h"
 #include "serving/scaling/scaler.h"
 #include "workload/image_drawer.h"
@@ -51,6 +52,7 @@ double PoolsScarcestUse(const RunView&, std::size_t, std::size_t) { std::abort()
 void CheckScaling(const ClusterSpec&, Issues&) {}
 void CheckFailures(const Scenario&, Issues&) {}
 void CheckRollingUpdate(const ClusterSpec&, Issues&) {}
+void CheckSlowdowns(const Scenario&, Issues&) {}
 void ReadEpp(EppSpec&, Issues&) {}
 void CheckEpp(const ClusterSpec&, Issues&) {}
 
@@ -74,6 +76,14 @@ std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeTrtllmScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica&) { std::abort(); }
 
+std::shared_ptr<SlowPeriods> MakeSlowPeriods(const SlowdownSpec*, std::int64_t, std::int64_t) {
+  return nullptr;
+}
+SlowReport ReportSlow(const SlowdownSpec&, std::int64_t, std::int64_t, const RequestTable&,
+                      const RequestResults&, TimeNs) {
+  std::abort();
+}
+TimeNs SlowPeriods::Stretched(TimeNs, TimeNs duration) { return duration; }
 bool Replica::IsLastOf(const DecodeRun&) const { return false; }
 void Replica::Die(TimeNs) {}
 TimeNs Replica::EndBy(TimeNs, TimeNs) { std::abort(); }
@@ -120,6 +130,7 @@ void VisitPools(const Report&, Scope, JsonPut&) {}
 void VisitReplicas(const Report&, JsonPut&) {}
 void VisitScaling(const ScalingReport&, JsonPut&) {}
 void VisitFailures(const ScalingReport&, JsonPut&) {}
+void VisitSlow(const SlowReport&, JsonPut&) {}
 void VisitRetries(const RetryReport&, JsonPut&) {}
 void VisitSpeculation(const SchedulerCounts&, JsonPut&) {}
 void VisitImages(const Report&, JsonPut&) {}

@@ -1694,6 +1694,18 @@ export interface RunFigures {
     readonly at_s: readonly number[];
     readonly up: readonly number[];
   };
+  /** Slow replicas; absent where none may be. */
+  readonly slowdowns?: {
+    readonly periods: number;
+    /** Of replicas, whether they were up or not. */
+    readonly slow_s: number;
+    /** Answered ones that were on a slow replica for some time. */
+    readonly requests: number;
+    /** Of all answered ones. */
+    readonly share: number;
+    /** Of the 1 % of them that took longest. */
+    readonly tail_share: number;
+  };
   /** Clients that try again; absent where they do not. */
   readonly retries?: {
     /** Attempts that have arrived. */

@@ -70,6 +70,7 @@ struct Simulation::State {
   const Pool& first() const { return deployment.pools.front(); }
 
   ReplicaInput EachOf(const Pool& pool, StepObserver* observer) {
+    const ClusterSpec& cluster = scenario.cluster;
     return {.engine = pool.scenario.engine,
             .scheduler = pool.scenario.scheduler,
             .setup = *pool.setup,
@@ -91,7 +92,8 @@ struct Simulation::State {
             .windows = pool.cost.windows,
             .kv_plan = pool.cost.kv_plan.get(),
             .most_image_tokens = MostImageTokens(scenario.model.vision),
-            .ranks = pool.scenario.RanksInStep()};
+            .ranks = pool.scenario.RanksInStep(),
+            .slowdowns = cluster.slowdowns.On() ? &cluster.slowdowns : nullptr};
   }
 
   void StartReplicas(StepObserver* observer) {
@@ -157,6 +159,13 @@ struct Simulation::State {
   ScalingReport ScalingTo(TimeNs end) const {
     ScalingReport scaling = replica->ScalingTo(end);
     if (scenario.cluster.scaling.On()) scaling.weights_s = WeightsS();
+    if (scenario.cluster.slowdowns.On()) {
+      std::int64_t replicas = scenario.cluster.Replicas();
+      for (const std::int32_t of : results.replica)
+        replicas = std::max<std::int64_t>(replicas, of + 1);
+      scaling.slow =
+          ReportSlow(scenario.cluster.slowdowns, scenario.seed, replicas, requests, results, end);
+    }
     return scaling;
   }
 

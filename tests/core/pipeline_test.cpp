@@ -131,6 +131,7 @@ TEST(Pipeline, OfOneStage_IsAReplicaWithout) {
     RandomCase random_case = MakeRandomCase(seed);
     if (random_case.engine.async_scheduling || random_case.engine.kv_offload.On()) continue;
     random_case.stages.clear();
+    random_case.slowdowns = {};
     const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
     const ReplicaRun without = RunReplica(EngineCaseOf(random_case), *latency, kClockEnd);
     random_case.stages.resize(1);

@@ -236,7 +236,7 @@ TEST(Advise, DraftsThatMayNotPay_AreTriedLessAndNotAtAll) {
 TEST(Drills, AreTheScenariosThatTheirNamesSay) {
   const Scenario scenario = Parsed(Changed({kTargets, "cluster.pools.0.replicas=3"}));
   const std::vector<Drill> drills = DrillsOf(scenario, {.spike = 3, .spike_s = 10});
-  ASSERT_EQ(drills.size(), 6u);
+  ASSERT_EQ(drills.size(), 7u);
   EXPECT_EQ(drills[1].name, "one replica fewer");
   EXPECT_EQ(drills[1].scenario.cluster.pools[0].replicas, 2);
   EXPECT_EQ(drills[2].name, "one replica at 70 % of its speed");
@@ -249,20 +249,24 @@ TEST(Drills, AreTheScenariosThatTheirNamesSay) {
   EXPECT_EQ(failures.schedule, (NumberTable{{153, 0}}));
   EXPECT_NEAR(static_cast<double>(drills[3].scenario.workload.requests),
               3 * 153 * scenario.workload.arrivals.rate_per_s, 1);
-  EXPECT_EQ(drills[4].name, "a rolling update, 1 more and 0 down at a time");
-  EXPECT_EQ(drills[4].scenario.cluster.rolling_update.at_s, 153);
-  EXPECT_NEAR(static_cast<double>(drills[4].scenario.workload.requests),
+  EXPECT_EQ(drills[4].name, "one replica twice as slow for 153 s");
+  EXPECT_EQ(drills[4].scenario.cluster.slowdowns.schedule, (NumberTable{{153, 0}}));
+  EXPECT_EQ(drills[4].scenario.cluster.slowdowns.for_s, 153);
+  EXPECT_EQ(drills[4].scenario.workload.requests, drills[3].scenario.workload.requests);
+  EXPECT_EQ(drills[5].name, "a rolling update, 1 more and 0 down at a time");
+  EXPECT_EQ(drills[5].scenario.cluster.rolling_update.at_s, 153);
+  EXPECT_NEAR(static_cast<double>(drills[5].scenario.workload.requests),
               5 * 153 * scenario.workload.arrivals.rate_per_s, 1);
-  EXPECT_EQ(drills[5].name, "3 times the load for 10 s");
-  ASSERT_EQ(drills[5].scenario.workload.arrivals.spikes.size(), 1u);
-  const double factor = drills[5].scenario.workload.arrivals.spikes[0][2];
+  EXPECT_EQ(drills[6].name, "3 times the load for 10 s");
+  ASSERT_EQ(drills[6].scenario.workload.arrivals.spikes.size(), 1u);
+  const double factor = drills[6].scenario.workload.arrivals.spikes[0][2];
   EXPECT_EQ(factor, 3);
   EXPECT_EQ(DrillsOf(Parsed(Changed({kTargets})), {}).size(), 3u);
   // Eight GPUs to a node, two to a replica; a router that failures do not go with.
   const std::vector<std::string> node = {kTargets, "cluster.pools.0.replicas=6",
                                          "cluster.pools.0.tensor_parallel=2"};
   const std::vector<Drill> of_node = DrillsOf(Parsed(Changed(node)), {});
-  ASSERT_EQ(of_node.size(), 7u);
+  ASSERT_EQ(of_node.size(), 8u);
   EXPECT_EQ(of_node[4].name, "a node of 4 replicas fails for 153 s");
   EXPECT_EQ(of_node[4].scenario.cluster.failures.domain_replicas, 4);
   // The outage is behind the warm-up and in the run, whatever the scenario's own window is.
@@ -273,7 +277,7 @@ TEST(Drills, AreTheScenariosThatTheirNamesSay) {
   EXPECT_FALSE(failing.measure.horizon_s);
   std::vector<std::string> affine = node;
   affine.push_back("cluster.router.policy=prefix_affinity");
-  EXPECT_EQ(DrillsOf(Parsed(Changed(affine)), {}).size(), 4u);
+  EXPECT_EQ(DrillsOf(Parsed(Changed(affine)), {}).size(), 5u);
 }
 
 }  // namespace

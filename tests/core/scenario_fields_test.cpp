@@ -128,7 +128,8 @@ std::vector<Json> BadValues(const Json& field) {
            Json{{0, "1"}, {1, 2}},
            Json{0, 1}};
   } else if (field["path"].get<std::string>().find("/arrivals/") != std::string::npos ||
-             field["path"].get<std::string>().find("/failures/") != std::string::npos) {
+             field["path"].get<std::string>().find("/failures/") != std::string::npos ||
+             field["path"].get<std::string>().find("/slowdowns/") != std::string::npos) {
     bad = {5,
            "x",
            Json::object(),

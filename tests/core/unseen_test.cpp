@@ -57,6 +57,8 @@ const std::vector<Kind>& Kinds() {
        }},
       {"the failure at",
        [](double s) { return Put(R"(cluster.failures={"schedule":[[%,0]]})", s); }, false},
+      {"the slow replica from",
+       [](double s) { return Put(R"(cluster.slowdowns={"schedule":[[%,0]]})", s); }, false},
       {"the rolling update at",
        [](double s) { return Put(R"(cluster.rolling_update={"at_s":%})", s); }, false},
       {"the number of replicas from",
@@ -161,6 +163,7 @@ TEST(Switches, ThatAreNotSet_AreSaid) {
     EXPECT_NE(note({name}).find("cluster.rolling_update has no at_s"), std::string::npos) << name;
     EXPECT_EQ(note({name, "cluster.rolling_update.at_s=1"}).find("has no at_s"), std::string::npos);
   }
+  EXPECT_NE(note({"cluster.slowdowns.for_s=1"}).find("neither schedule nor"), std::string::npos);
   for (const char* set : {"cluster.failures.detect_s=1", "cluster.failures.domain_replicas=2"}) {
     EXPECT_NE(note({set}).find("neither schedule nor mtbf_s"), std::string::npos) << set;
     EXPECT_EQ(note({set, "cluster.failures.mtbf_s=1e6"}).find("neither"), std::string::npos);

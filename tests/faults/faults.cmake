@@ -555,6 +555,30 @@ plant_in(blis_step 112 "what comes back makes no step longer"
   [==[price.duration / 1000 + transfer;]==]
   [==[price.duration / 1000 + (Planted(112) ? 0 : transfer);]==])
 
+plant_in(slow_periods 50 "slow periods by the schedule have no end"
+  [==[    scheduled_.push_back(From(WithinClock(row[0] * 1e9), length_));]==]
+  [==[    scheduled_.push_back(
+        From(WithinClock(row[0] * 1e9), Planted(50) ? kClockEnd : length_));]==])
+
+plant_in(slow_periods 51 "a slow period begins after its begin"
+  [==[if (At(start).from > start) return]==]
+  [==[if (At(start).from > start - (Planted(51) ? 1 : 0)) return]==])
+
+plant_in(slow_periods 52 "the first slow period by chance is left out"
+  [==[replica_, draws_++);]==]
+  [==[replica_, draws_++ + (Planted(52) ? 1 : 0));]==])
+
+plant_in(replica 53 "garbage is collected as fast as ever"
+  [==[    plan_.host = slow_->Stretched(start, plan_.host);]==]
+  [==[    if (!Planted(53)) plan_.host = slow_->Stretched(start, plan_.host);]==])
+
+plant_in(replica 54 "decodes alone are as fast as ever"
+  [==[    const StepPrice price = PriceAt(StartTime(), shape);
+    if (blocked]==]
+  [==[    const StepPrice price =
+        Planted(54) ? in_.latency.Price(shape) : PriceAt(StartTime(), shape);
+    if (blocked]==])
+
 plant_in(gateway 201 "a router hears at once of what ended, whatever the period"
   [==[known = period_ > 0 ? time]==]
   [==[known = period_ > 0 && !Planted(201) ? time]==])

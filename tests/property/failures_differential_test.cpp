@@ -419,7 +419,7 @@ void CompareLives(const RandomCase& random_case, const ClusterRun& run, std::int
     seen.held += held ? 1 : 0;
     if (rows.empty() || held) continue;  // who was held comes later than a request alone would
     const std::optional<TimeNs> dies = to < kNever ? std::optional<TimeNs>(to) : std::nullopt;
-    const ReferenceOutput alone = RunReference(OnlyRows(random_case, run, rows), dies);
+    const ReferenceOutput alone = RunReference(OnlyRows(random_case, run, rows), dies, replica);
     ++seen.lives;
     // A step that was formed before the replica was told to drain may come to nothing.
     const bool cut_off =

@@ -24,11 +24,11 @@ double KvBlockBytes(const EngineCase& engine_case) {
 }  // namespace
 
 EngineCase EngineCaseOf(const RandomCase& random_case) {
-  return {random_case.requests,         random_case.engine,
-          random_case.scheduler,        random_case.model_max_len,
-          random_case.horizon,          random_case.stages,
-          random_case.windows,          {},
-          random_case.most_image_tokens};
+  return {random_case.requests,          random_case.engine,
+          random_case.scheduler,         random_case.model_max_len,
+          random_case.horizon,           random_case.stages,
+          random_case.windows,           {},
+          random_case.most_image_tokens, random_case.slowdowns};
 }
 
 EngineCase EngineCaseOf(const GoldenCase& golden) {
@@ -76,6 +76,7 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   hardware.compute_efficiency = 0.5;
   hardware.bandwidth_efficiency = 0.5;
   scenario.engine = engine_case.engine;
+  scenario.cluster.slowdowns = engine_case.slowdowns;
   scenario.scheduler = engine_case.scheduler;
   PoolSpec& pool = scenario.cluster.pool();
   pool.replicas = pool.attention_data_parallel = engine_case.ranks;
@@ -214,7 +215,7 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
                    engine_case.horizon.value_or(kNever),
                    &collector,
                    KvTiersOf(engine_case.engine.kv_offload, KvBlockBytes(engine_case), 1),
-                   0,
+                   engine_case.number,
                    false,
                    stages.empty() ? nullptr : &stages,
                    PoolRole::kMixed,
@@ -224,7 +225,8 @@ ReplicaRun RunReplica(const EngineCase& engine_case, const LatencyModel& latency
                    nullptr,
                    engine_case.most_image_tokens,
                    kNever,
-                   engine_case.ranks});
+                   engine_case.ranks,
+                   engine_case.slowdowns.On() ? &engine_case.slowdowns : nullptr});
   while (!replica.Advance(INT64_MAX)) {
   }
   replica.WriteProgress(run.results.generated);

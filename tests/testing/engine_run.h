@@ -35,6 +35,8 @@ struct EngineCase {
   std::optional<ModelSpec> model = {};  // instead of one without figures
   std::int64_t most_image_tokens = 0;
   std::int64_t ranks = 1;  // in lock step, with the scheduler trtllm
+  SlowdownSpec slowdowns = {};
+  std::int64_t number = 0;  // of the replica
 };
 
 EngineCase EngineCaseOf(const RandomCase& random_case);

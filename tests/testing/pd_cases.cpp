@@ -84,6 +84,7 @@ void AddPools(Dice& dice, Dice& rules, PoolRole role, PdCase& c) {
     pool.latency = c.latencies.back().get();
     c.pools.push_back(pool);
     if (c.seed % 2 == 0) AddRules(rules, c);
+    if (c.pools.back().stages == nullptr) c.pools.back().slowdowns = c.base.slowdowns;
   }
 }
 
@@ -246,7 +247,8 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
                               .observer = observe ? &collector : nullptr,
                               .stages = pool.stages,
                               .role = pool.role,
-                              .first_token_from_decode = c.disaggregation.first_token_from_decode},
+                              .first_token_from_decode = c.disaggregation.first_token_from_decode,
+                              .slowdowns = pool.slowdowns.On() ? &pool.slowdowns : nullptr},
                      .replicas = pool.replicas,
                      .block_bytes = pool.block_bytes});
   }

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "testing/pd_reference_scheduler.h"
+#include "testing/reference_slow.h"
 #include "testing/reference_stalls.h"
 #include "testing/reference_take_up.h"
 
@@ -36,6 +37,7 @@ struct Replica {
   std::deque<Batch> in_flight;
   std::vector<TimeNs> stage_free;  // when each stage is
   TimeNs due = kNever;             // of the next schedule call
+  TimeNs begin = 0;                // of the latest step
   bool sleeps = false;             // it has requests, and nothing to do
   std::int64_t launched = 0, sent = 0;
   std::vector<Left> left;
@@ -544,7 +546,7 @@ class Driver {
     record.replica = replica.number;
     record.index = replica.launched++;
     record.scheduled = now_;
-    record.start = start;
+    record.start = replica.begin = start;
     const StepPrice price = Price(replica, batch.call, true);
     record.bound = price.bound;
     if (!replica.in_flight.empty()) ++output_.coverage.batches_in_flight;
@@ -628,7 +630,12 @@ class Driver {
       }
     }
     shape.prefill = chunks;
-    if (replica.pool->stages == nullptr) return replica.pool->latency->Price(shape);
+    if (replica.pool->stages == nullptr) {
+      StepPrice price = replica.pool->latency->Price(shape);
+      price.duration =
+          ReferenceSlow(replica.pool->slowdowns, replica.number, replica.begin, price.duration);
+      return price;
+    }
     const PipelineStage& at = (*replica.pool->stages)[stage];
     StepPrice price = at.latency->Price(shape);
     price.duration += static_cast<TimeNs>(at.send_ns + 0.5) +

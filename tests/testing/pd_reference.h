@@ -30,6 +30,7 @@ struct PdPool {
   const LatencyModel* latency = nullptr;
   std::string scheduler = "vllm";
   const std::vector<PipelineStage>* stages = nullptr;  // nullptr: one
+  SlowdownSpec slowdowns = {};                         // of one stage
 };
 
 struct PdInput {

@@ -424,6 +424,25 @@ void MakeHorizon(Dice& dice, RandomCase& random_case) {
 
 // Anywhere in the part of a prompt that is its turn's own, none over another; some in several
 // prompts, some twice in one.
+// One case in eight. Periods of a step to the whole run.
+void MakeSlowdowns(std::uint64_t seed, RandomCase& random_case) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 53);
+  if (!dice.Percent(12) || !random_case.stages.empty()) return;
+  SlowdownSpec& slow = random_case.slowdowns;
+  const double step_s = static_cast<double>(random_case.latency.base) * 1e-9;
+  const auto steps = [&](std::int64_t most) {
+    return static_cast<double>(dice.Between(0, most * 1000)) * 1e-3 * step_s;
+  };
+  slow.factor = static_cast<double>(dice.Between(1000, dice.Pick({1000, 2000, 10000}))) * 1e-3;
+  if (dice.Percent(80)) slow.for_s = std::max(1e-9, steps(dice.Pick({1, 10, 100})));
+  const bool by_chance = dice.Percent(40);
+  if (by_chance) slow.mean_gap_s = std::max(step_s, steps(dice.Pick({5, 50})));
+  for (std::int64_t rows = dice.Between(by_chance ? 0 : 1, 6); rows > 0; --rows) {
+    slow.schedule.push_back({dice.Percent(25) ? 0 : steps(dice.Pick({5, 50, 200})),
+                             static_cast<double>(dice.Percent(60) ? 0 : dice.Between(1, 3))});
+  }
+}
+
 void MakeImages(Dice& dice, RandomCase& random_case) {
   RequestTable& requests = random_case.requests;
   const std::int64_t longest = dice.Pick({2, 8, 30});
@@ -482,6 +501,7 @@ RandomCase MakeRandomCase(std::uint64_t seed) {
   MakePipeline(seed, random_case);
   MakeFrontEnd(seed, random_case);
   if (dice.Percent(25)) MakeHorizon(dice, random_case);
+  MakeSlowdowns(seed, random_case);
   return random_case;
 }
 
@@ -582,7 +602,8 @@ std::vector<PipelineStage> MakeStages(const std::vector<RandomStage>& stages,
   return made;
 }
 
-ReferenceOutput RunReference(const RandomCase& random_case, std::optional<TimeNs> dies_at) {
+ReferenceOutput RunReference(const RandomCase& random_case, std::optional<TimeNs> dies_at,
+                             std::int32_t number) {
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   const std::vector<PipelineStage> stages = MakeStages(random_case.stages, *latency);
   const KvWindows& held = random_case.windows.held;
@@ -598,7 +619,9 @@ ReferenceOutput RunReference(const RandomCase& random_case, std::optional<TimeNs
                      .stages = stages.empty() ? nullptr : &stages,
                      .windows = {held.units, held.every, held.most, held.most_admitted},
                      .most_image_tokens = random_case.most_image_tokens,
-                     .dies_at = dies_at});
+                     .dies_at = dies_at,
+                     .slowdowns = random_case.slowdowns,
+                     .number = number});
 }
 
 RandomCase WithoutRequests(const RandomCase& random_case, std::int64_t first, std::int64_t count) {

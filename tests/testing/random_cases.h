@@ -65,6 +65,7 @@ struct RandomCase {
   std::vector<RandomStage> stages;  // of a pipeline; empty: one
   RandomWindows windows;
   std::int64_t most_image_tokens = 0;  // of the largest image that the model can have; 0: none
+  SlowdownSpec slowdowns;              // of up to four replicas; one alone is the first
 
   std::int64_t PoolBlocks() const {
     return windows.layers > 0 ? windows.pool_blocks : *engine.num_gpu_blocks_override;
@@ -86,8 +87,9 @@ std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case);
 std::vector<PipelineStage> MakeStages(const std::vector<RandomStage>& stages,
                                       const LatencyModel& latency);
 
-// `dies_at`: as ReferenceInput has it.
-ReferenceOutput RunReference(const RandomCase& random_case, std::optional<TimeNs> dies_at = {});
+// `dies_at`, `number`: as ReferenceInput has them.
+ReferenceOutput RunReference(const RandomCase& random_case, std::optional<TimeNs> dies_at = {},
+                             std::int32_t number = 0);
 
 // The case without the requests [first, first + count) and without the turns that follow them.
 // Content segments stay, so that what is left still has in common what it had.

@@ -313,8 +313,10 @@ std::int64_t CompareEachAlone(const RandomCase& random_case, std::int64_t replic
     if (rows.empty()) continue;
     const RequestTable part = PartOf(all, rows);
     const EngineCase whole = EngineCaseOf(random_case);
-    const EngineCase one{part,          whole.engine, whole.scheduler, whole.model_max_len,
-                         whole.horizon, whole.stages};
+    EngineCase one{part,          whole.engine, whole.scheduler, whole.model_max_len,
+                   whole.horizon, whole.stages};
+    one.slowdowns = whole.slowdowns;
+    one.number = replica;
     const ReplicaRun alone = RunReplica(one, *MakeLatency(random_case), run.now);
     for (std::size_t i = 0; i < rows.size(); ++i, ++compared) {
       if (SameResult(run.results, rows[i], alone.results, i)) continue;

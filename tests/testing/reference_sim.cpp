@@ -14,6 +14,7 @@
 #include "testing/reference_drafts.h"
 #include "testing/reference_encoder.h"
 #include "testing/reference_order.h"
+#include "testing/reference_slow.h"
 #include "testing/reference_stalls.h"
 #include "testing/reference_take_up.h"
 
@@ -1339,7 +1340,8 @@ class Driver {
     record.start = start;
     const std::int64_t collections = scheduler_.Collections() - collections_paid_;
     collections_paid_ = scheduler_.Collections();
-    record.transfer = input_.latency.PricesTransfers() ? 0 : batch.step.transfer;
+    begin_ = start;
+    record.transfer = Slowed(input_.latency.PricesTransfers() ? 0 : batch.step.transfer);
     const StepPrice price = Price(batch.step, true);
     CountImages(batch.step, price);
     record.bound = record.transfer > price.duration ? StepBound::kOverhead : price.bound;
@@ -1348,7 +1350,7 @@ class Driver {
       if (!member.decode) record.prefill_tokens += member.record.tokens;
     }
     const TimeNs collecting =
-        collections * static_cast<TimeNs>(std::llround(input_.engine.gc_pass_us * 1000));
+        Slowed(collections * static_cast<TimeNs>(std::llround(input_.engine.gc_pass_us * 1000)));
     if (input_.stages == nullptr) {
       record.end = start + price.duration + record.transfer + collecting;
       stage_free_[0] = record.end;
@@ -1552,8 +1554,17 @@ class Driver {
     if (!sampled) ++output_.steps_without_head;
   }
 
+  // A time of the step that begins now.
+  TimeNs Slowed(TimeNs time) const {
+    return ReferenceSlow(input_.slowdowns, input_.number, begin_, time);
+  }
+
   StepPrice Price(const ScheduledStep& step, bool with_prefills) const {
-    if (input_.stages == nullptr) return PriceBy(input_.latency, step, with_prefills);
+    if (input_.stages == nullptr) {
+      StepPrice price = PriceBy(input_.latency, step, with_prefills);
+      price.duration = Slowed(price.duration);
+      return price;
+    }
     // Of all stages, the bound being that of the longest.
     StepPrice whole;
     whole.duration = 0;
@@ -1800,6 +1811,7 @@ class Driver {
   double preemption_ema_ = 0;
   std::int64_t firsts_sent_ = 0, retries_sent_ = 0;
   TimeNs now_ = 0;
+  TimeNs begin_ = 0;        // of the step that is launched
   bool executing_ = false;  // time passes within a step
   TimeNs latest_enqueued_arrival_ = -1;
   ReferenceOutput output_;

@@ -42,6 +42,8 @@ struct ReferenceInput {
   std::int64_t most_image_tokens = 0;  // embeds of the largest image that the model can have
   // The replica fails then: a step that would end later never ends, and who is there is lost.
   std::optional<TimeNs> dies_at = {};
+  SlowdownSpec slowdowns = {};
+  std::int32_t number = 0;  // of the replica, for its slow periods
 };
 
 // How much of the rules a run exercised: tests assert that they are not hollow.

@@ -83,6 +83,17 @@ struct FailureSpec {
   bool On() const { return mtbf_s || !schedule.empty(); }
 };
 
+// Replicas that are slow for a while (serving/replica/slow_periods.h): by schedule, after
+// exponential times of mean `mean_gap_s`, or both. The factor is a choice, not a measurement.
+struct SlowdownSpec {
+  NumberTable schedule;  // [at_s, replica]
+  std::optional<double> mean_gap_s;
+  std::optional<double> for_s;  // none: to the end of the run
+  double factor = 2;            // steps that begin then last so many times as long
+
+  bool On() const { return mean_gap_s || !schedule.empty(); }
+};
+
 // All replicas are replaced by new ones, whose caches are empty, as a Deployment of Kubernetes does
 // (serving/cluster/membership.h). The default shares are Kubernetes': 25 % of the replicas, of
 // `max_surge` rounded up, of `max_unavailable` down.
@@ -112,6 +123,7 @@ struct ClusterSpec {
   DisaggregationSpec disaggregation;
   ScalingSpec scaling;
   FailureSpec failures;
+  SlowdownSpec slowdowns;
   RollingUpdateSpec rolling_update;
 
   // Requests wait at the router by rules of its own, and it may turn them away.

@@ -285,6 +285,16 @@ struct FailureReport {
   std::int64_t tokens_lost = 0;  // output tokens of lost attempts, which clients had
 };
 
+// Replicas that were slow for a while.
+struct SlowReport {
+  bool on = false;
+  std::int64_t periods = 0;
+  double slow_s = 0;          // replicas' time in them, whether they were up or not
+  std::int64_t requests = 0;  // answered ones that were on a replica in one
+  double share = 0;           // of all answered ones
+  double tail_share = 0;      // of the 1 % of them that took longest
+};
+
 // Replicas that came and went. GPU time counts from the begin of a cold start to the end of a
 // drain.
 struct ScalingReport {
@@ -305,6 +315,7 @@ struct ScalingReport {
   };
   std::vector<Step> steps;  // also where replicas fail; those that restart are starting
   FailureReport failures;
+  SlowReport slow;
 };
 
 // Clients that try again: attempts are what servers see, requests what clients asked for.

@@ -26,6 +26,7 @@ enum class Stream : std::uint64_t {
   kBackoff = 16,      // by request and by retry
   kUnderWay = 15,     // by conversation that had begun before the run
   kFailure = 17,      // by replica and by its lives
+  kSlowdown = 19,     // by replica and by its slow periods
   kImage = 18,        // by row, as kPromptTokens, and by image
 };
 

@@ -19,7 +19,8 @@ bool IsSteady(const Scenario& scenario) {
   const ArrivalSpec& a = scenario.workload.arrivals;
   return a.process != ArrivalProcess::kStatic && a.profile == RateProfile::kFlat &&
          a.spikes.empty() && !scenario.measure.horizon_s &&
-         scenario.cluster.failures.schedule.empty() && !scenario.cluster.rolling_update.On() &&
+         scenario.cluster.failures.schedule.empty() &&
+         scenario.cluster.slowdowns.schedule.empty() && !scenario.cluster.rolling_update.On() &&
          !scenario.cluster.scaling.On();
 }
 

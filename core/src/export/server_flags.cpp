@@ -395,6 +395,7 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu, bool rolls) {
   if (s.cluster.scaling.On()) {
     job.LeaveOut("cluster.scaling", "is an autoscaler's beside the servers: target autoscaler");
   }
+  if (s.cluster.slowdowns.On()) job.LeaveOut("cluster.slowdowns", "is no setting of a server");
   if (s.cluster.failures.On()) job.LeaveOut("cluster.failures", "is no setting of a server");
   if (s.cluster.rolling_update.On()) {
     if (rolls) {

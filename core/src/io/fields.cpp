@@ -354,6 +354,32 @@ void Describe(FieldVisitor& v, FailureSpec& s, const FailureSpec& base) {
         &FailureSpec::domain_replicas);
 }
 
+void Describe(FieldVisitor& v, SlowdownSpec& s, const SlowdownSpec& base) {
+  Fields<SlowdownSpec> f(v, s, base);
+  f.Add({.name = "schedule",
+         .max = 1e8,
+         .help = "[at_s, replica]: when replicas, counted from 0, become slow",
+         .columns = "at_s, replica"},
+        &SlowdownSpec::schedule);
+  f.Add({.name = "mean_gap_s",
+         .unit = "s",
+         .min = 1,
+         .max = 1e8,
+         .help = "mean time until a replica is slow, at first and again; default: none by chance"},
+        &SlowdownSpec::mean_gap_s);
+  f.Add({.name = "for_s",
+         .unit = "s",
+         .min = 1e-3,
+         .max = 1e8,
+         .help = "how long a replica stays slow; default: to the end of the run"},
+        &SlowdownSpec::for_s);
+  f.Add({.name = "factor",
+         .min = 1,
+         .max = 1000,
+         .help = "how many times as long a step lasts that a slow replica begins"},
+        &SlowdownSpec::factor);
+}
+
 void Describe(FieldVisitor& v, RollingUpdateSpec& s, const RollingUpdateSpec& base) {
   Fields<RollingUpdateSpec> f(v, s, base);
   f.Add({.name = "at_s",
@@ -485,6 +511,9 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
                  [&](FieldVisitor& w) { Describe(w, s.cluster.scaling, base.cluster.scaling); });
     inner.Object({.name = "failures", .nullable = true, .idle = !s.cluster.failures.On()},
                  [&](FieldVisitor& w) { Describe(w, s.cluster.failures, base.cluster.failures); });
+    inner.Object(
+        {.name = "slowdowns", .nullable = true, .idle = !s.cluster.slowdowns.On()},
+        [&](FieldVisitor& w) { Describe(w, s.cluster.slowdowns, base.cluster.slowdowns); });
     inner.Object(
         {.name = "rolling_update", .nullable = true, .idle = !s.cluster.rolling_update.On()},
         [&](FieldVisitor& w) {

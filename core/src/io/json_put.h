@@ -102,6 +102,7 @@ void VisitPools(const Report& report, Scope scope, JsonPut& put);
 void VisitReplicas(const Report& report, JsonPut& put);
 void VisitScaling(const ScalingReport& scaling, JsonPut& put);
 void VisitFailures(const ScalingReport& scaling, JsonPut& put);
+void VisitSlow(const SlowReport& slow, JsonPut& put);
 void VisitRetries(const RetryReport& retries, JsonPut& put);
 void VisitSpeculation(const SchedulerCounts& counts, JsonPut& put);
 void VisitImages(const Report& report, JsonPut& put);

@@ -65,6 +65,7 @@ class PoolChecks {
     CheckWhatIsOfAll();
     if (s_.cluster.scaling.On()) CheckScaling(s_.cluster, issues_);
     if (s_.cluster.failures.On()) CheckFailures(s_, issues_);
+    if (s_.cluster.slowdowns.On()) CheckSlowdowns(s_, issues_);
     if (s_.cluster.rolling_update.On()) CheckRollingUpdate(s_.cluster, issues_);
     const bool prefill = s_.cluster.Has(PoolRole::kPrefill);
     const bool decode = s_.cluster.Has(PoolRole::kDecode);

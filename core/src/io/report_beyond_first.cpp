@@ -14,6 +14,7 @@ void VisitScaling(const ScalingReport& scaling, JsonPut& put) {
 void VisitFailures(const ScalingReport& scaling, JsonPut& put) {
   VisitFailures<JsonPut>(scaling, put);
 }
+void VisitSlow(const SlowReport& slow, JsonPut& put) { VisitSlow<JsonPut>(slow, put); }
 void VisitRetries(const RetryReport& retries, JsonPut& put) { VisitRetries<JsonPut>(retries, put); }
 void VisitSpeculation(const SchedulerCounts& counts, JsonPut& put) {
   VisitSpeculation<JsonPut>(counts, put);

@@ -394,6 +394,17 @@ void VisitFailures(const ScalingReport& s, Put& put) {
 }
 
 template <class Put>
+void VisitSlow(const SlowReport& s, Put& put) {
+  put.ObjectIf(s.on, "slowdowns", {"", "Slow replicas; absent where none may be."}, [&] {
+    put("periods", {"", ""}, s.periods);
+    put("slow_s", {"s", "Of replicas, whether they were up or not."}, s.slow_s);
+    put("requests", {"", "Answered ones that were on a slow replica for some time."}, s.requests);
+    put("share", {"share", "Of all answered ones."}, s.share);
+    put("tail_share", {"share", "Of the 1 % of them that took longest."}, s.tail_share);
+  });
+}
+
+template <class Put>
 void VisitRetries(const RetryReport& r, Put& put) {
   put.ObjectIf(r.on, "retries", {"", "Clients that try again; absent where they do not."}, [&] {
     put("attempts", {"", "Attempts that have arrived."}, r.attempts);
@@ -420,6 +431,7 @@ void VisitFigures(const Report& r, Scope scope, Put& put) {
   if (scope.run) VisitReplicas(r, put);
   if (scope.run) VisitScaling(r.scaling, put);
   if (scope.run) VisitFailures(r.scaling, put);
+  if (scope.run) VisitSlow(r.scaling.slow, put);
   if (scope.run) VisitRetries(r.retries, put);
 }
 

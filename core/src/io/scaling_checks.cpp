@@ -65,9 +65,9 @@ namespace {
 // A run with more failures than that is none of serving, and would take minutes.
 constexpr double kMostFailures = 1e6;
 
-// As many as the run's time has room for; 0: it is not known before.
-double FailuresOf(const Scenario& scenario) {
-  const FailureSpec& failures = scenario.cluster.failures;
+// One a replica in each `every_s`, where a run's time has room for too many of them.
+void CheckCount(const Scenario& scenario, double every_s, const char* path, const char* what,
+                Issues& issues) {
   const ArrivalSpec& arrivals = scenario.workload.arrivals;
   double span_s = scenario.measure.horizon_s.value_or(0);
   if (span_s == 0 && HasRate(arrivals.process)) {
@@ -76,37 +76,52 @@ double FailuresOf(const Scenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
   const std::int64_t replicas =
       cluster.scaling.On() ? cluster.scaling.max_replicas : cluster.Replicas();
-  return static_cast<double>(replicas) * span_s / (*failures.mtbf_s + failures.restart_s);
+  const double count = static_cast<double>(replicas) * span_s / every_s;
+  if (count <= kMostFailures) return;
+  issues.push_back(
+      {path, Format("found %, allowed where replicas {} up to 1,000,000 times in a run, "
+                    "here some {}",
+                    what, ShortNumber(count))});
+}
+
+// Rows [at_s, replica].
+void CheckReplicas(const NumberTable& rows, std::int64_t replicas, const char* path,
+                   Issues& issues) {
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const double replica = rows[row][1];
+    if (replica == std::floor(replica) && replica < static_cast<double>(replicas)) continue;
+    issues.push_back(
+        {Format("{}/{}", path, row), Format("found replica {}, allowed whole numbers from 0 to {}",
+                                            NumberText(replica), replicas - 1)});
+  }
 }
 
 }  // namespace
 
-void CheckFailures(const Scenario& scenario, Issues& issues) {
-  if (scenario.cluster.failures.mtbf_s) {
-    if (const double count = FailuresOf(scenario); count > kMostFailures) {
-      issues.push_back(
-          {"/cluster/failures/mtbf_s",
-           Format("found %, allowed where replicas fail up to 1,000,000 times in a run, "
-                  "here some {}",
-                  ShortNumber(count))});
-    }
-  }
+void CheckSlowdowns(const Scenario& scenario, Issues& issues) {
   const ClusterSpec& cluster = scenario.cluster;
+  const SlowdownSpec& slow = cluster.slowdowns;
+  if (slow.mean_gap_s && slow.for_s) {
+    CheckCount(scenario, *slow.mean_gap_s + *slow.for_s, "/cluster/slowdowns/mean_gap_s",
+               "are slow", issues);
+  }
+  CheckReplicas(slow.schedule, cluster.Replicas(), "/cluster/slowdowns/schedule", issues);
+}
+
+void CheckFailures(const Scenario& scenario, Issues& issues) {
+  const ClusterSpec& cluster = scenario.cluster;
+  if (cluster.failures.mtbf_s) {
+    CheckCount(scenario, *cluster.failures.mtbf_s + cluster.failures.restart_s,
+               "/cluster/failures/mtbf_s", "fail", issues);
+  }
   if (cluster.failures.mtbf_s && cluster.failures.domain_replicas > 1 &&
       (cluster.scaling.On() || cluster.rolling_update.On())) {
     issues.push_back({"/cluster/failures/domain_replicas",
                       "found %, allowed 1 with mtbf_s and replicas that come and go: which of them "
                       "share a node is not known"});
   }
-  const NumberTable& rows = cluster.failures.schedule;
-  const std::int64_t replicas = scenario.cluster.Replicas();
-  for (std::size_t row = 0; row < rows.size(); ++row) {
-    const double replica = rows[row][1];
-    if (replica == std::floor(replica) && replica < static_cast<double>(replicas)) continue;
-    issues.push_back({Format("/cluster/failures/schedule/{}", row),
-                      Format("found replica {}, allowed whole numbers from 0 to {}",
-                             NumberText(replica), replicas - 1)});
-  }
+  CheckReplicas(cluster.failures.schedule, cluster.Replicas(), "/cluster/failures/schedule",
+                issues);
   const ArrivalSpec& arrivals = scenario.workload.arrivals;
   const bool loop = arrivals.process == ArrivalProcess::kClosedLoop;
   if (scenario.cluster.failures.detect_s > 0 && (loop || CapsClients(arrivals))) {

@@ -18,6 +18,8 @@ inline constexpr std::array<std::string_view, 4> kScalingMetricNames = {"waiting
 void CheckScaling(const ClusterSpec& cluster, Issues& issues);
 // Likewise. REQUIRES: cluster.failures.On().
 void CheckFailures(const Scenario& scenario, Issues& issues);
+// Likewise. REQUIRES: cluster.slowdowns.On().
+void CheckSlowdowns(const Scenario& scenario, Issues& issues);
 // Likewise. REQUIRES: cluster.rolling_update.On().
 void CheckRollingUpdate(const ClusterSpec& cluster, Issues& issues);
 

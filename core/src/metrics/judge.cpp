@@ -274,6 +274,16 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   if (!failures.On() && (failures.detect_s > 0 || failures.domain_replicas > 1)) {
     add("No replica failed: cluster.failures has neither schedule nor mtbf_s.");
   }
+  const SlowdownSpec& slowdowns = scenario.cluster.slowdowns;
+  if (!slowdowns.On() && slowdowns.for_s) {
+    add("No replica was slow: cluster.slowdowns has neither schedule nor mean_gap_s.");
+  }
+  if (const SlowReport& slow = r.scaling.slow; slow.requests > 0) {
+    add(Format(
+        "{} of the answered requests were on a slow replica (steps {} times as long), and {} "
+        "of the slowest 1 %.",
+        Percent(slow.share), NumberText(slowdowns.factor), Percent(slow.tail_share)));
+  }
   if (r.finished && update.On() && *update.at_s < r.simulated_s && !r.scaling.rolling_update_s) {
     add("The rolling update was not over when the run ended.");
   }

@@ -39,6 +39,7 @@ Unseen UnseenOf(const Scenario& s, double run_s) {
   }
   const ClusterSpec& c = s.cluster;
   AddFirst(c.failures.schedule, run_s, "the failure at", unseen.events);
+  AddFirst(c.slowdowns.schedule, run_s, "the slow replica from", unseen.events);
   if (c.scaling.On()) {
     AddFirst(c.scaling.schedule, run_s, "the number of replicas from", unseen.events);
   }

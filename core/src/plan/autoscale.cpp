@@ -475,6 +475,11 @@ Result<AutoscalePlan> AutoscalePlan::Create(Scenario scenario, Trace trace,
                       "found rows that name replicas, allowed none where their number is asked "
                       "for: mtbf_s fails them by chance"});
   }
+  if (!scenario.cluster.slowdowns.schedule.empty()) {
+    issues.push_back({"/cluster/slowdowns/schedule",
+                      "found rows that name replicas, allowed none where their number is asked "
+                      "for: mean_gap_s makes them slow by chance"});
+  }
   if (scenario.cluster.rolling_update.On()) {
     issues.push_back(
         {"/cluster/rolling_update", "found one, allowed none: it is not modelled beside a scaler"});

@@ -62,6 +62,20 @@ std::optional<Scenario> WithFailure(const Scenario& scenario, std::int64_t repli
   return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
 }
 
+// One replica is slow for as long as one that fails is down; nullopt: likewise.
+std::optional<Scenario> WithSlowdown(const Scenario& scenario) {
+  constexpr double kTwice = 2, kLeastS = 60;
+  Scenario s = scenario;
+  SlowdownSpec& slow = s.cluster.slowdowns;
+  if (slow.On()) return std::nullopt;
+  slow.for_s = std::max(s.cluster.failures.restart_s, kLeastS);
+  slow.factor = kTwice;
+  slow.schedule = {{s.measure.warmup_s + *slow.for_s, 0}};
+  s.workload.requests = RequestsIn(s.workload, s.measure.warmup_s + 3 * *slow.for_s);
+  s.measure.horizon_s.reset();
+  return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
+}
+
 // With as long a time before and behind as its new replicas take; nullopt: what the scenario has
 // cannot be combined with an update.
 std::optional<Scenario> WithRollingUpdate(const Scenario& scenario) {
@@ -133,6 +147,13 @@ std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& option
                                             : Format("a node of {} replicas fails", replicas);
       const double restart_s = failed->cluster.failures.restart_s;
       drills.push_back({Format("{} for {} s", who, ShortNumber(restart_s)), std::move(*failed)});
+    }
+  }
+  if (has_rate && pools.size() == 1 && pools[0].replicas > 1) {
+    if (std::optional<Scenario> slowed = WithSlowdown(scenario)) {
+      const double for_s = *slowed->cluster.slowdowns.for_s;
+      drills.push_back(
+          {Format("one replica twice as slow for {} s", ShortNumber(for_s)), std::move(*slowed)});
     }
   }
   if (has_rate && pools.size() == 1) {

@@ -300,6 +300,11 @@ Result<FleetPlan> FleetPlan::Create(Scenario scenario, Trace trace, PlanOptions 
                  "found rows that name replicas, allowed none where their number is asked for: "
                  "mtbf_s fails them by chance"};
   }
+  if (!cluster.slowdowns.schedule.empty()) {
+    return Issue{"/cluster/slowdowns/schedule",
+                 "found rows that name replicas, allowed none where their number is asked for: "
+                 "mean_gap_s makes them slow by chance"};
+  }
   options.line = PlanLine::kReplicas;
   options.pool = 0;
   Result<Plan> first = Plan::Create(scenario, trace, options);

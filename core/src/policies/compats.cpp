@@ -34,7 +34,7 @@ constexpr CompatEntry kCompats[] = {
               kDisk,           kTimeouts,       kOrders,        kPriorities, kVictimByPriority,
               kHostOverlap,    kClosedLoop,     kCappedClients, kReplicas,   kLoadRouters,
               kPreemptionMean, kExpertReplicas, kFloat32,       kKvGroups,   kScaling,
-              kRetries,        kFailures,       kRollingUpdate, kImages},
+              kRetries,        kFailures,       kRollingUpdate, kImages,     kSlowdowns},
      kNoneLacks},
     {Compat::kBlisFebruary2026, "blis-2026-02", kBlisHas, kBlisLacks},
     {Compat::kBlis, "blis", kBlisHas | Features{kTimeouts, kBlisPrices}, kBlisLacks},

@@ -26,6 +26,7 @@ const keys: Readonly<Record<Exclude<GroupId, 'run'>, readonly string[]>> = {
     'overload',
     'scaling',
     'failures',
+    'slowdowns',
     'retries',
     'output_tokens',
   ],

@@ -74,7 +74,8 @@ Replica::Replica(const ReplicaInput& input)
       delay_by_cache_(input.latency.DelayByCache()),
       depth_(static_cast<std::size_t>(input.setup.limits.stages)),
       steps_(depth_),
-      caps_(MakeQueueCaps(input.engine, input.requests)) {
+      caps_(MakeQueueCaps(input.engine, input.requests)),
+      slow_(MakeSlowPeriods(input.slowdowns, input.seed, input.number)) {
   in_.horizon = std::min(in_.horizon, kClockEnd);
   last_start_ = std::min(in_.horizon, in_.dies_at);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
@@ -258,7 +259,7 @@ void Replica::TimeOut(RequestId request) {
   without.prefill = {};
   without.lora = plan_.decodes_lora;
   without.images = 0;
-  const StepPrice alone = staged() ? pipeline_->Price(without) : in_.latency.Price(without);
+  const StepPrice alone = staged() ? pipeline_->Price(without) : PriceAt(step.start, without);
   step.record.interference = std::max<TimeNs>(0, price.duration - alone.duration);
   return step.record.interference;
 }
@@ -267,7 +268,7 @@ void Replica::TimeOut(RequestId request) {
 void Replica::CountImages(const StepPrice& price) {
   BatchShape without = plan_.shape;
   without.images = 0;
-  plan_.encode = price.duration - in_.latency.Price(without).duration;
+  plan_.encode = price.duration - PriceAt(StartTime(), without).duration;
   counts_.encoded_images += plan_.shape.images;
   counts_.encode_ns += plan_.encode;
 }
@@ -292,8 +293,12 @@ void Replica::CountDrafted(Step& step) {
   shape.drafted = plan_.drafted;
   shape.preemption_ema = load_.preemption_ema;
   const StepPrice price = staged()              ? pipeline_->Enter(shape, start, plan_.host)
-                          : plan_.ranks.empty() ? in_.latency.Price(shape)
+                          : plan_.ranks.empty() ? PriceAt(start, shape)
                                                 : PriceRanks(true);
+  if (slow_) {
+    plan_.host = slow_->Stretched(start, plan_.host);
+    plan_.transfer = slow_->Stretched(start, plan_.transfer);
+  }
   if (shape.images > 0) CountImages(price);
   plan_.transfer =
       prices_transfers_ || staged() ? 0 : std::min(plan_.transfer, kMaxStepNs - price.duration);
@@ -494,7 +499,7 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
     if (!run.prices_blocks) shape.decode_kv_blocks = 0;
     shape.preemption_ema = load_.preemption_ema;
     shape.lora = run.lora;
-    const StepPrice price = in_.latency.Price(shape);
+    const StepPrice price = PriceAt(StartTime(), shape);
     if (blocked == BlockedBy::kKvBlocks) in_.recorder->BlocksRefused(1);
     kv_unused += blocks * kv_.block_size() - size;
     const StepLevels levels = {load_.running,

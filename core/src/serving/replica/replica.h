@@ -24,6 +24,7 @@
 #include "serving/replica/pipeline.h"
 #include "serving/replica/queue_policy.h"
 #include "serving/replica/scheduler.h"
+#include "serving/replica/slow_periods.h"
 #include "workload/request_table.h"
 
 namespace servecast {
@@ -77,6 +78,7 @@ struct ReplicaInput {
   std::int64_t most_image_tokens = 0;  // of the largest image that the model can have
   TimeNs dies_at = kNever;  // no step that ends after it has an effect; before the horizon
   std::int64_t ranks = 1;   // in lock step, each with the seats, blocks and tokens of `setup`
+  const SlowdownSpec* slowdowns = nullptr;  // nullptr: none. Not with stages
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
@@ -237,6 +239,11 @@ class Replica final : public Engine {
   void DeliverUpTo(TimeNs last);
   bool GiveUp();
   std::int64_t RunDecodes(const DecodeRun& run, std::int64_t max_steps);
+  StepPrice PriceAt(TimeNs start, const BatchShape& shape) const {
+    StepPrice price = in_.latency.Price(shape);
+    if (slow_) price.duration = slow_->Stretched(start, price.duration);
+    return price;
+  }
   bool IsLastOf(const DecodeRun& run) const;
   inline void RunStep(const DecodeRun& run, std::int64_t before, const StepLevels& levels,
                       const StepPrice& price, BlockedBy blocked);
@@ -300,7 +307,8 @@ class Replica final : public Engine {
     std::int64_t completed = 0, timed_out = 0, rejected = 0, length_capped = 0;
   };
   Ended ended_;
-  std::shared_ptr<QueueCaps> caps_;  // nullptr: none
+  std::shared_ptr<QueueCaps> caps_;    // nullptr: none
+  std::shared_ptr<SlowPeriods> slow_;  // nullptr: never
   SchedulerCounts counts_;
   EngineLoad load_;  // what an arrival finds, but for what waits
   std::vector<std::pair<double, std::int64_t>> padded_;  // scratch: bucket, tokens

@@ -13,7 +13,7 @@ bool Replica::IsLastOf(const DecodeRun& run) const {
   shape.preemption_ema = (1 - preemption_weight_) * load_.preemption_ema;
   if (shape.preemption_ema < kNegligible) shape.preemption_ema = 0;
   shape.lora = run.lora;
-  return StartTime() + in_.latency.Price(shape).duration > in_.dies_at;
+  return StartTime() + PriceAt(StartTime(), shape).duration > in_.dies_at;
 }
 
 // How far the run has come beyond `now` depends on how it is sliced: no farther than that step's
