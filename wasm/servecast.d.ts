@@ -1678,6 +1678,15 @@ export interface RunFigures {
     readonly up: readonly number[];
     readonly draining: readonly number[];
   };
+  /** Absent where a scaler has none. */
+  readonly warm_replicas?: {
+    /** Starts of the scaler that took one. */
+    readonly wakes: number;
+    /** On average over the run. */
+    readonly mean_asleep: number;
+    /** Of them, as far as they count in scaling.gpu_hours. */
+    readonly replica_s: number;
+  };
   /** Replicas that fail, or are cut off as they drain; absent where neither may be. */
   readonly failures?: {
     readonly failures: number;

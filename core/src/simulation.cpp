@@ -131,6 +131,7 @@ struct Simulation::State {
         .scaling = cluster.scaling.On() ? &cluster.scaling : nullptr,
         .rolling_update = cluster.rolling_update.On() ? &cluster.rolling_update : nullptr,
         .cold_start = ColdStart(),
+        .wake = SecondsToNs(cluster.scaling.wake_s.value_or(0)),
         .grace = Grace(),
         .failures = cluster.failures.On() ? &cluster.failures : nullptr,
         .epp = &cluster.epp});

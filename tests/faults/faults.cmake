@@ -9,7 +9,8 @@
 # BLIS's rules, from 201 on of clusters, from 301 on of other schedulers, from 401 on of prefill and
 # decode apart, from 501 on of one with drafts, from 601 on of SGLang's scheduler, from 701 on of models
 # with windows, from 801 on of TensorRT-LLM's scheduler, from 851 on of its ranks in lock step, from
-# 901 on of prompts with images, from 1001 on of models whose layers keep KV in groups.
+# 901 on of prompts with images, from 1001 on of models whose layers keep KV in groups, from 1101 on of
+# warm replicas.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -1216,6 +1217,18 @@ plant_in(grouped_kv 1007 "a turn finds the block behind several images (E7)"
 plant_in(grouped_kv 1008 "a window is given up a token late (B3)"
   [==[computed - group.window + 1);]==]
   [==[computed - group.window + (Planted(1008) ? 0 : 1));]==])
+plant_in(membership 1101 "one that is about to be asleep is woken"
+  [==[      if (from > time) continue;]==]
+  [==[      if (from > time && !Planted(1101)) continue;]==])
+plant_in(membership 1102 "a warm replica that is taken is there again at once"
+  [==[      from = time + cold_start_;]==]
+  [==[      if (!Planted(1102)) from = time + cold_start_;]==])
+plant_in(membership 1103 "replicas come up in the order of their starts"
+  [==[    starting_.insert(later, replica);]==]
+  [==[    starting_.insert(Planted(1103) ? starting_.end() : later, replica);]==])
+plant_in(membership 1104 "one that starts to be warm counts as asleep"
+  [==[    starting += std::min(cold_start_, end - from);]==]
+  [==[    if (!Planted(1104)) starting += std::min(cold_start_, end - from);]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

@@ -22,6 +22,7 @@
 #include "testing/scheduled_differential.h"
 #include "testing/sglang_cases.h"
 #include "testing/trtllm_cases.h"
+#include "testing/warm_reference.h"
 
 namespace servecast::testing {
 
@@ -35,7 +36,7 @@ constexpr int kCases = 1000, kPdCases = 6000, kSglangCases = 3000,
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFault = 301,
               kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601,
               kFirstWindowFault = 701, kFirstTrtllmFault = 801, kFirstTrtllmRanksFault = 851,
-              kFirstImageFault = 901, kFirstHybridFault = 1001;
+              kFirstImageFault = 901, kFirstHybridFault = 1001, kFirstWarmFault = 1101;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -71,6 +72,8 @@ bool ScheduledDiffers(std::uint64_t seed) {
 }
 
 bool ClusterDiffers(std::uint64_t seed) { return !CompareRouter(seed).mismatch.empty(); }
+
+bool WarmDiffers(std::uint64_t seed) { return !CompareWarm(seed).mismatch.empty(); }
 
 bool PdDiffers(std::uint64_t seed) {
   const std::optional<PdCase> pd_case = MakePdCase(seed);
@@ -117,6 +120,7 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstWarmFault) return first(WarmDiffers);
   if (fault >= kFirstHybridFault) return first(HybridDiffers);
   if (fault >= kFirstImageFault) return first(ImagesDiffer);
   if (fault >= kFirstTrtllmRanksFault) return first(TrtllmRanksDiffer, kTrtllmCases);
@@ -132,7 +136,8 @@ int FirstCaught(int fault) {
   return std::max({first(Differs), first(BlisDiffers), first(ClusterDiffers),
                    first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer),
                    first(SglangDiffers), first(WindowsDiffer), first(TrtllmListDiffers),
-                   first(TrtllmRanksDiffer), first(ImagesDiffer), first(HybridDiffers)});
+                   first(TrtllmRanksDiffer), first(ImagesDiffer), first(HybridDiffers),
+                   first(WarmDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

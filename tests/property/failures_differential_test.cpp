@@ -84,12 +84,14 @@ TimeNs EndOfLife(const FailureSpec& spec, std::int64_t seed, std::int32_t replic
 class NaiveMembers {
  public:
   NaiveMembers(const ClusterRun& run, std::int64_t first, const FailureSpec* failures,
-               std::int64_t seed, TimeNs cold_start, TimeNs grace)
+               std::int64_t seed, TimeNs cold_start, TimeNs grace, const ScalingSpec& scaling)
       : replicas(static_cast<std::size_t>(first)),
         failures_(failures),
         seed_(seed),
         cold_start_(cold_start),
+        wake_(NsOf(scaling.wake_s.value_or(0))),
         grace_(grace),
+        warm_(static_cast<std::size_t>(scaling.warm_replicas), 0),
         run_(run),
         busy_(run.reports.size(), 0),
         lost_(run.reports.size(), -1) {
@@ -132,6 +134,7 @@ class NaiveMembers {
   }
 
   std::vector<NaiveReplica> replicas;
+  std::int64_t woken = 0;
   bool unsure = false;  // the records do not say what it should have done
 
  private:
@@ -193,8 +196,16 @@ class NaiveMembers {
     for (NaiveOutage& o : r.outages) o.up = o.up > now ? kNever : o.up;
   }
   void Start(TimeNs now) {
-    replicas.push_back({now, now + cold_start_});
-    next_down_.push_back(NextDown(replicas.size() - 1, now + cold_start_, 0));
+    TimeNs up = now + cold_start_;
+    const auto asleep =
+        std::find_if(warm_.begin(), warm_.end(), [now](TimeNs since) { return since <= now; });
+    if (asleep != warm_.end()) {
+      *asleep = up;
+      up = now + wake_;
+      ++woken;
+    }
+    replicas.push_back({now, up});
+    next_down_.push_back(NextDown(replicas.size() - 1, up, 0));
   }
   std::int64_t Count(std::size_t from, bool (NaiveReplica::*is)(TimeNs) const, TimeNs now) const {
     return std::count_if(replicas.begin() + static_cast<std::ptrdiff_t>(from), replicas.end(),
@@ -249,7 +260,8 @@ class NaiveMembers {
   }
   const FailureSpec* failures_;
   std::int64_t seed_;
-  TimeNs cold_start_, grace_;
+  TimeNs cold_start_, wake_, grace_;
+  std::vector<TimeNs> warm_;  // of each since when it sleeps
   const ClusterRun& run_;
   std::vector<TimeNs> busy_, lost_;  // when the last request left or was lost with it
   std::vector<TimeNs> next_down_;
@@ -397,7 +409,7 @@ bool IsForIt(const RandomCase& c) {
 
 struct Seen {
   std::int64_t lives = 0, requests = 0, lost = 0, refused = 0, held = 0, retried = 0, timed_out = 0,
-               failures = 0, started = 0, updated = 0, died_draining = 0, cut = 0;
+               failures = 0, started = 0, updated = 0, died_draining = 0, cut = 0, woken = 0;
 };
 
 // Each life of the replica alone, by the reference.
@@ -525,6 +537,8 @@ void CompareCase(std::uint64_t seed, Beside beside, Seen& seen) {
   if (beside == Beside::kSchedule) {
     wanted = DrawnSchedule(seed, length, scaling.spec);
     scaling.cold_start = NsOf(0.1 * spec.restart_s) + 1;
+    scaling.spec.warm_replicas = static_cast<std::int64_t>(seed % 7 % 4);
+    scaling.spec.wake_s = (seed % 11 == 0 ? 2 : 0.01) * spec.restart_s;
   } else if (beside == Beside::kUpdate) {
     update = DrawnUpdate(seed, replicas, length);
   }
@@ -547,8 +561,8 @@ void CompareCase(std::uint64_t seed, Beside beside, Seen& seen) {
   TimeNs end = run.now;  // the last request may be refused, which no replica knows of
   for (const TimeNs enqueue : run.results.enqueue) end = std::max(end, enqueue);
   if (end / 100 > length) return;  // more failures than a list of them is for
-  NaiveMembers members(run, replicas, fails, router.seed, cold_start,
-                       grace ? NsOf(*grace) : kNever);
+  NaiveMembers members(run, replicas, fails, router.seed, cold_start, grace ? NsOf(*grace) : kNever,
+                       scaling.spec);
   members.Run(std::min(horizon, end + 1), wanted, beside == Beside::kUpdate ? &update : nullptr);
   if (members.unsure) return;
   for (const ScalingReport::Step& step : run.scaling.steps) {
@@ -582,6 +596,8 @@ void CompareCase(std::uint64_t seed, Beside beside, Seen& seen) {
     CompareLives(random_case, run, static_cast<std::int32_t>(i), one, places, seen);
     if (::testing::Test::HasFatalFailure()) return;
   }
+  ASSERT_EQ(run.scaling.wakes, members.woken);
+  seen.woken += members.woken;
   seen.updated += run.scaling.rolling_update_s ? 1 : 0;
   ASSERT_EQ(run.scaling.failures.failures, failures);
   CheckRetries(run, seen);
@@ -633,6 +649,7 @@ TEST(FailuresDifferential, BesideScalers_AreAsTheReferenceHasThem) {
   EXPECT_GT(seen.started, 200);
   EXPECT_GT(seen.died_draining, 5);
   EXPECT_GT(seen.cut, 20);
+  EXPECT_GT(seen.woken, 100);
 }
 
 TEST(FailuresDifferential, RollingUpdates_AreAsTheReferenceHasThem) {

@@ -20,6 +20,7 @@
 #include "testing/random_cases.h"
 #include "testing/reference_router.h"
 #include "testing/same_bits.h"
+#include "testing/warm_reference.h"
 
 namespace servecast::testing {
 namespace {
@@ -70,6 +71,51 @@ TEST(Scaling, Schedule_StartsAndDrainsOnTime) {
   EXPECT_EQ(r.scaling.starts, 2);
   EXPECT_EQ(r.scaling.stops, 2);
   EXPECT_EQ(r.arrived, r.completed);
+}
+
+// One of two replicas is woken, the other one starts cold, as does the next one that is to sleep.
+TEST(Scaling, WarmReplicas_ServeSooner) {
+  std::vector<std::string> warm = kScheduled;
+  warm.insert(warm.end(), {"cluster.scaling.warm_replicas=1", "cluster.scaling.wake_s=2",
+                           "cluster.scaling.warm_gpu_share=0.25"});
+  const Report cold = RunToEnd(Busy(kScheduled)), r = RunToEnd(Busy(warm));
+  EXPECT_EQ(BrokenConservation(r), "");
+  const auto up_at = [&](double s) {
+    std::int64_t up = 0;
+    for (const ScalingReport::Step& step : r.scaling.steps) up = step.at_s <= s ? step.up : up;
+    return up;
+  };
+  EXPECT_EQ(up_at(11.9), 1);
+  EXPECT_EQ(up_at(12.1), 2);
+  EXPECT_EQ(up_at(14.9), 2);
+  EXPECT_EQ(up_at(15.1), 3);
+  EXPECT_EQ(r.scaling.starts, 2);
+  EXPECT_EQ(r.scaling.wakes, 1);
+  const double cold_s = r.scaling.cold_start_s;
+  EXPECT_DOUBLE_EQ(r.scaling.mean_asleep, (r.simulated_s - cold_s) / r.simulated_s);
+  EXPECT_NEAR(r.scaling.gpu_hours * 3600,
+              r.scaling.replica_s + cold_s + 0.25 * (r.simulated_s - cold_s), 1e-6);
+  EXPECT_LT(r.ttft_ms.mean, cold.ttft_ms.mean);
+  const auto refused = [](std::vector<std::string> overrides) {
+    const Issues issues = IssuesOf(Busy(std::move(overrides)));
+    return issues.empty() ? std::string() : issues.front().path;
+  };
+  warm[warm.size() - 2] = "cluster.scaling.wake_s=null";
+  EXPECT_EQ(refused(warm), "/cluster/scaling/wake_s");
+}
+
+TEST(Scaling, WarmReplicas_AreAsTheReferenceHasThem) {
+  WarmComparison seen;
+  const auto cases = static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 1000)) / 2;
+  for (std::uint64_t seed = 1; seed <= cases; ++seed) {
+    const WarmComparison one = CompareWarm(seed);
+    ASSERT_EQ(one.mismatch, "");
+    seen.starts += one.starts;
+    seen.wakes += one.wakes;
+  }
+  if (cases < 500) return;
+  EXPECT_GT(seen.wakes, 300);
+  EXPECT_GT(seen.starts, seen.wakes + 100);
 }
 
 // GPU time is the area below the steps.

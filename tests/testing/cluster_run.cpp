@@ -80,6 +80,7 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                    .cold_start = scaling != nullptr          ? scaling->cold_start
                                  : rolling_update != nullptr ? NsOf(rolling_update->start_s)
                                                              : 0,
+                   .wake = scaling != nullptr ? NsOf(scaling->spec.wake_s.value_or(0)) : 0,
                    .grace = GraceOf(scaling, rolling_update),
                    .failures = failures,
                    .epp = &router.epp});

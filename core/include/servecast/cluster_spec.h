@@ -60,6 +60,12 @@ struct ScalingSpec {
   double scrape_period_s = 15, scrape_delay_s = 0;
   double node_s = 0, image_s = 0, engine_s = 91;
   double weights_gb_s = 0.9;
+  // Replicas beside the scaler's that are started and asleep: one that is needed serves `wake_s`
+  // later, and another one starts for it. A number of the user's own: what wakes an engine depends
+  // on where its weights are. A warm one counts `warm_gpu_share` of its GPUs' time.
+  std::int64_t warm_replicas = 0;
+  std::optional<double> wake_s;  // must be stated with warm replicas
+  double warm_gpu_share = 1;
   // How long a replica drains at most; none: until its last request has left.
   std::optional<double> termination_grace_period_s;
 

@@ -316,6 +316,11 @@ struct ScalingReport {
   std::vector<Step> steps;  // also where replicas fail; those that restart are starting
   FailureReport failures;
   SlowReport slow;
+  // Warm replicas beside the scaler's own, which are in mean_gpus and what follows it alone.
+  bool has_warm = false;
+  std::int64_t wakes = 0;  // of `starts`
+  double mean_asleep = 0;  // over the run
+  double warm_s = 0;       // of them, as far as their GPUs count
 };
 
 // Clients that try again: attempts are what servers see, requests what clients asked for.

@@ -146,6 +146,10 @@ std::string WriteAutoscaler(ExportJob& job) {
     job.LeaveOut("min_replicas = 0",
                  "without a server the query sees nothing: it has to count what the gateway holds");
   }
+  if (scaling.warm_replicas > 0) {
+    job.LeaveOut("cluster.scaling.warm_replicas",
+                 "neither HPA nor KEDA keeps pods that are asleep");
+  }
   if (ParamOf(scaling, "sync_s") != 15) {
     job.LeaveOut("cluster.scaling.sync_s",
                  "is --horizontal-pod-autoscaler-sync-period of kube-controller-manager");

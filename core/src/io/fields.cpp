@@ -319,6 +319,18 @@ void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
     add("engine_s", "s", 0, 86400,
         "cold start: start of the engine, with compilation and graph capture",
         &ScalingSpec::engine_s);
+    g.Add({.name = "warm_replicas",
+           .max = 1024,
+           .help = "replicas beside these that are started and asleep"},
+          &ScalingSpec::warm_replicas);
+    g.Add({.name = "wake_s",
+           .unit = "s",
+           .max = 86400,
+           .help = "until a warm replica serves; must be stated with warm_replicas"},
+          &ScalingSpec::wake_s);
+    add("warm_gpu_share", "", 0, 1,
+        "share of its GPUs' time that a replica counts while it is asleep: 1 where it keeps them",
+        &ScalingSpec::warm_gpu_share);
     g.Add({.name = "termination_grace_period_s", .unit = "s", .max = 1e8, .help = kGraceHelp},
           &ScalingSpec::termination_grace_period_s);
   });

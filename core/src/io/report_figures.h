@@ -372,6 +372,11 @@ void VisitScaling(const ScalingReport& s, Put& put) {
         put.List("up", {"", ""}, s.steps, [](const Step& step) { return step.up; });
         put.List("draining", {"", ""}, s.steps, [](const Step& step) { return step.draining; });
       });
+  put.ObjectIf(s.has_warm, "warm_replicas", {"", "Absent where a scaler has none."}, [&] {
+    put("wakes", {"", "Starts of the scaler that took one."}, s.wakes);
+    put("mean_asleep", {"", "On average over the run."}, s.mean_asleep);
+    put("replica_s", {"s", "Of them, as far as they count in scaling.gpu_hours."}, s.warm_s);
+  });
 }
 
 template <class Put>

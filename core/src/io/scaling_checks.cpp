@@ -57,6 +57,11 @@ void CheckScaling(const ClusterSpec& cluster, Issues& issues) {
         "found %, allowed waiting and outstanding with min_replicas 0: without a replica no other "
         "metric says that requests are held");
   }
+  if (scaling.warm_replicas > 0 && !scaling.wake_s) {
+    add("wake_s", Format("found none, allowed a number of seconds with warm_replicas {}: how fast "
+                         "an engine wakes depends on where its weights are",
+                         scaling.warm_replicas));
+  }
   if (scaling.policy == "schedule") CheckSchedule(scaling.schedule, issues);
 }
 

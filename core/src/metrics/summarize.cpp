@@ -309,6 +309,10 @@ class Summary {
     const auto gpus = static_cast<double>(pool.GpusOfReplica());
     scaling.mean_gpus = scaling.mean_replicas * gpus;
     scaling.gpu_hours = scaling.replica_s * gpus / 3600;
+    if (scaling.has_warm && run_.end > 0) {
+      scaling.mean_gpus += scaling.warm_s / Seconds(run_.end) * gpus;
+      scaling.gpu_hours += scaling.warm_s * gpus / 3600;
+    }
     if (const auto& price = run_.scenario.hardware.price_per_gpu_hour) {
       scaling.cost = scaling.gpu_hours * *price;
     }

@@ -25,6 +25,7 @@ const keys: Readonly<Record<Exclude<GroupId, 'run'>, readonly string[]>> = {
     'bandwidth_use',
     'overload',
     'scaling',
+    'warm_replicas',
     'failures',
     'slowdowns',
     'retries',

@@ -256,4 +256,5 @@ export const figureUnits: Readonly<Record<string, string>> = {
   'unfit.total_gib': 'GiB',
   'unfit.usable_gib': 'GiB',
   'unfit.weights_gib': 'GiB',
+  'warm_replicas.replica_s': 's',
 };

@@ -56,6 +56,7 @@ Cluster::Cluster(const Input& input)
   if (!AllStay(input)) {
     membership_ = MakeMembership({.scaling = input.scaling,
                                   .cold_start = input.cold_start,
+                                  .wake = input.wake,
                                   .initial = static_cast<std::int64_t>(nodes_.size()),
                                   .rolling_update = input.rolling_update});
   }
@@ -335,16 +336,13 @@ void Cluster::PassChange(const Membership::Change& change, TimeNs time) {
     if (failures_) failures_->Retire(index);
   }
   for (std::int64_t i = 0; i < change.start; ++i) {
-    TimeNs dies_at = kNever;
-    if (failures_) {
-      failures_->Add(time + membership_->ColdStart());
-      dies_at = failures_->DiesAt(static_cast<std::int32_t>(nodes_.size()));
-    }
+    const auto index = static_cast<std::int32_t>(nodes_.size());
+    const TimeNs up = membership_->Started(index, time);
+    if (failures_) failures_->Add(up);
     if (!placed_.empty()) placed_.emplace_back();
-    const std::int32_t index = AddNode(0, dies_at);
+    AddNode(0, failures_ ? failures_->DiesAt(index) : kNever);
     gateway.AddMember(MemberAt(static_cast<std::size_t>(index)));
     active_.Grow();
-    membership_->Started(index, time);
   }
 }
 

@@ -49,6 +49,7 @@ class Cluster final : public Fleet {
     const ScalingSpec* scaling = nullptr;               // nullptr: no scaler
     const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none; not with a scaler
     TimeNs cold_start = 0;                              // of those that come later
+    TimeNs wake = 0;                                    // of the scaler's warm ones
     TimeNs grace = kNever;                              // how long one drains at most
     // Replicas fail; then all serve requests whole.
     const FailureSpec* failures = nullptr;  // nullptr: they do not

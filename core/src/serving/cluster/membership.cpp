@@ -26,6 +26,7 @@ struct Life {
   std::int64_t outstanding = 0, staying = 0;
   TimeNs last_left = 0;
   TimeNs ends_by = kNever;  // of one that drains
+  TimeNs due = 0;           // of one that starts: when it is up
 };
 
 struct Departure {
@@ -50,7 +51,8 @@ struct Scaling {
         scaler(FindScaler(of.policy).make({of, params})),
         period(NsOf(of.scrape_period_s)),
         delay(NsOf(of.scrape_delay_s)),
-        next_scrape(period) {}
+        next_scrape(period),
+        asleep_from(static_cast<std::size_t>(of.warm_replicas), 0) {}
 
   // Those older than the one that is seen at `time`.
   void ForgetScrapes(TimeNs time) {
@@ -61,7 +63,8 @@ struct Scaling {
   std::vector<double> params;
   std::unique_ptr<Scaler> scaler;
   TimeNs period, delay, next_scrape;
-  std::deque<Scrape> scrapes;  // the one that is seen first, then newer ones
+  std::vector<TimeNs> asleep_from;  // of each warm replica, perhaps later
+  std::deque<Scrape> scrapes;       // the one that is seen first, then newer ones
 };
 
 // A rolling update: replicas below `fresh` are of the old version.
@@ -76,7 +79,8 @@ struct Rolling {
 class OpenMembership final : public Membership {
  public:
   explicit OpenMembership(const Input& in)
-      : Membership(in.cold_start),
+      : cold_start_(in.cold_start),
+        wake_(in.wake),
         wanted_(in.initial),
         lives_(static_cast<std::size_t>(in.initial), {State::kUp, 0, 0, kNever, kNever, 0}) {
     if (in.scaling != nullptr) scaling_.emplace(*in.scaling);
@@ -89,7 +93,7 @@ class OpenMembership final : public Membership {
   }
 
   TimeNs Next() const override {
-    TimeNs next = starting_.empty() ? kNever : lives_[At(starting_.front())].from + ColdStart();
+    TimeNs next = starting_.empty() ? kNever : lives_[At(starting_.front())].due;
     if (scaling_) next = std::min({next, scaling_->next_scrape, scaling_->scaler->Next()});
     for (const std::size_t i : draining_) next = std::min(next, CutAt(lives_[i]));
     return rolling_ ? std::min(next, NextRoll()) : next;
@@ -112,7 +116,7 @@ class OpenMembership final : public Membership {
 
   std::vector<std::int32_t> ComeUp(TimeNs time) override {
     std::vector<std::int32_t> up;
-    while (!starting_.empty() && lives_[At(starting_.front())].from + ColdStart() <= time) {
+    while (!starting_.empty() && lives_[At(starting_.front())].due <= time) {
       Life& life = lives_[At(starting_.front())];
       life.state = State::kUp;
       life.up = life.ready = time;
@@ -203,10 +207,16 @@ class OpenMembership final : public Membership {
     return change;
   }
 
-  void Started(std::int32_t replica, TimeNs time) override {
-    lives_.push_back({State::kStarting, time});
-    starting_.push_back(replica);
+  TimeNs Started(std::int32_t replica, TimeNs time) override {
+    Life life{State::kStarting, time};
+    life.due = time + (TakesWarm(time) ? wake_ : cold_start_);
+    const auto later = std::upper_bound(
+        starting_.begin(), starting_.end(), life.due,
+        [this](TimeNs due, std::int32_t other) { return due < lives_[At(other)].due; });
+    starting_.insert(later, replica);
+    lives_.push_back(life);
     ++starts_;
+    return life.due;
   }
 
   bool Failed(std::int32_t replica, TimeNs time, bool with_requests) override {
@@ -252,6 +262,17 @@ class OpenMembership final : public Membership {
   ScalingReport ReportTo(TimeNs end, const std::vector<Failures::Outage>& outages) const override;
 
  private:
+  // Whether one was asleep by then. Another one starts in its place.
+  bool TakesWarm(TimeNs time) {
+    if (!scaling_) return false;
+    for (TimeNs& from : scaling_->asleep_from) {
+      if (from > time) continue;
+      from = time + cold_start_;
+      refills_.push_back(time);
+      return true;
+    }
+    return false;
+  }
   static std::size_t At(std::int32_t replica) { return static_cast<std::size_t>(replica); }
   // It counts for who decides how many there are.
   static bool Present(const Life& life) {
@@ -324,13 +345,17 @@ class OpenMembership final : public Membership {
     change.gone.push_back(replica);
   }
 
+  void ReportWarm(TimeNs end, ScalingReport& report) const;
+
+  TimeNs cold_start_, wake_;
   std::optional<Scaling> scaling_;
   std::optional<Rolling> rolling_;
-  TimeNs rolls_next_ = kNever;  // one came up or failed then; the update has not looked since
+  std::vector<TimeNs> refills_;  // when warm replicas began to start
+  TimeNs rolls_next_ = kNever;   // one came up or failed then; the update has not looked since
   std::int64_t wanted_, starts_ = 0, staying_ = 0;
   TimeNs last_left_ = 0;
   std::vector<Life> lives_;            // by number
-  std::deque<std::int32_t> starting_;  // in the order of their starts
+  std::deque<std::int32_t> starting_;  // in the order in which they come up
   std::vector<std::size_t> draining_;  // and some that are down
   std::vector<Departure> departures_;  // heap
 };
@@ -400,6 +425,21 @@ class LivesReport {
   ScalingReport report_;
 };
 
+// One that starts to be warm has all of its GPUs' time.
+void OpenMembership::ReportWarm(TimeNs end, ScalingReport& report) const {
+  if (!scaling_ || scaling_->asleep_from.empty()) return;
+  report.has_warm = true;
+  TimeNs all = static_cast<std::int64_t>(scaling_->asleep_from.size()) * end, starting = 0;
+  for (const TimeNs from : refills_) {
+    if (from >= end) continue;
+    ++report.wakes;
+    starting += std::min(cold_start_, end - from);
+  }
+  const double asleep_s = Seconds(all - starting);
+  report.warm_s = Seconds(starting) + scaling_->spec.warm_gpu_share * asleep_s;
+  if (end > 0) report.mean_asleep = asleep_s / Seconds(end);
+}
+
 ScalingReport OpenMembership::ReportTo(TimeNs end,
                                        const std::vector<Failures::Outage>& outages) const {
   std::vector<std::vector<Failures::Outage>> of(lives_.size());
@@ -422,7 +462,8 @@ ScalingReport OpenMembership::ReportTo(TimeNs end,
   ScalingReport report = lives.Take();
   report.on = scaling_ || rolling_;
   report.starts = starts_;
-  report.cold_start_s = Seconds(ColdStart());
+  report.cold_start_s = Seconds(cold_start_);
+  ReportWarm(end, report);
   if (rolling_ && rolling_->done <= end)
     report.rolling_update_s = Seconds(rolling_->done - rolling_->at);
   return report;

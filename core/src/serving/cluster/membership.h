@@ -12,6 +12,10 @@
 // likewise, as a ReplicaSet of Kubernetes chooses: a pod that is not ready before one that is. The
 // scaler sees what was scraped last, `scrape_delay_s` before, at multiples of `scrape_period_s`.
 //
+// A scaler may have warm replicas beside its own, which are started and asleep. One that is needed
+// is taken from those asleep, if there is one, and serves `wake` later; at that moment another one
+// begins its cold start, to be asleep. Who drains ends, as without them.
+//
 // A rolling update replaces those that are there at its begin, as a Deployment of Kubernetes does
 // where the GPUs are those of all wanted replicas and of `max_surge` more: new ones start while so
 // many are free, which one that drains is not yet; old ones drain, the last to come up first, while
@@ -35,6 +39,7 @@ class Membership {
   struct Input {
     const ScalingSpec* scaling = nullptr;  // nullptr: no scaler
     TimeNs cold_start = 0;                 // of a new replica
+    TimeNs wake = 0;                       // of a warm one
     std::int64_t initial = 1;              // replicas that are up at 0, by number from 0 on
     const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none; not with a scaler
   };                                                    // what is referred to outlives it
@@ -53,7 +58,6 @@ class Membership {
   // When the time of one that drains is over, the next replica comes up, a scrape is due, the
   // scaler decides or the update goes on. At one time in that order.
   virtual TimeNs Next() const = 0;
-  TimeNs ColdStart() const { return cold_start_; }
   // One that was told to drain is ended then, if it still has requests.
   virtual void EndsBy(std::int32_t replica, TimeNs time) = 0;
   // Those that are, by number.
@@ -69,7 +73,8 @@ class Membership {
   virtual Change Decide(TimeNs time) = 0;
   virtual bool RollsAt(TimeNs time) const = 0;
   virtual Change Roll(TimeNs time) = 0;
-  virtual void Started(std::int32_t replica, TimeNs time) = 0;
+  // When it will be up.
+  virtual TimeNs Started(std::int32_t replica, TimeNs time) = 0;
 
   // A replica that is up or draining fails at that time, with or without requests; one that has
   // failed is up again. False: it does not come back, for it was draining.
@@ -91,12 +96,6 @@ class Membership {
   // that began by then. O((replicas ever + outages) log).
   virtual ScalingReport ReportTo(TimeNs end,
                                  const std::vector<Failures::Outage>& outages) const = 0;
-
- protected:
-  explicit Membership(TimeNs cold_start) : cold_start_(cold_start) {}
-
- private:
-  TimeNs cold_start_;
 };
 
 // In a file of its own, which the page's first module leaves out.
