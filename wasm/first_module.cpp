@@ -84,7 +84,7 @@ SlowReport ReportSlow(const SlowdownSpec&, std::int64_t, std::int64_t, const Req
   std::abort();
 }
 TimeNs SlowPeriods::Stretched(TimeNs, TimeNs duration) { return duration; }
-bool Replica::IsLastOf(const DecodeRun&) const { return false; }
+bool Replica::EndsAfter(TimeNs, const DecodeRun&) const { return false; }
 void Replica::Die(TimeNs) {}
 TimeNs Replica::EndBy(TimeNs, TimeNs) { std::abort(); }
 void Replica::HandOn(Withheld, TimeNs) {}

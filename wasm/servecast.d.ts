@@ -1730,6 +1730,17 @@ export interface RunFigures {
     /** Output tokens of attempts that failed. */
     readonly tokens_lost: number;
   };
+  /** Clients that hedge; absent where they do not. */
+  readonly hedges?: {
+    /** Second attempts. */
+    readonly sent: number;
+    /** Of them: had the first token. */
+    readonly won: number;
+    /** Not sent for want of a budget. */
+    readonly over_budget: number;
+    /** Output tokens of attempts that were not kept. */
+    readonly tokens_lost: number;
+  };
   readonly sanity: readonly SanityCheck[];
   readonly binding_constraint: {
     /** Of the resource that Report.binding_constraint names. */

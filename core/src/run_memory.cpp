@@ -81,7 +81,8 @@ RunMemory MemoryOfRun(const Scenario& asked, const Trace& trace) {
   const std::int64_t replicas = scaling.On() ? scaling.max_replicas : s.cluster.Replicas();
   const std::int64_t gaps = std::min(replicas * kMostGaps, requests * kGapsOfRequest);
   // Attempts, and for the report a copy.
-  const std::int64_t retries = s.workload.retries.max;
+  const RetrySpec& spec = s.workload.retries;
+  const std::int64_t retries = spec.Hedges() ? 1 : spec.max;
   const std::int64_t rows = requests * (1 + retries) * (retries > 0 ? 2 : 1);
   std::int64_t bytes =
       kProgram + rows * (RowBytes(s, trace) + ResultBytes(s)) + (replicas > 1 ? 2 : 1) * gaps;

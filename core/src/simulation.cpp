@@ -360,7 +360,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                  .requests = s.folded ? s.folded->requests : s.requests,
                  .results = s.folded ? s.folded->results : s.results,
                  .recorder = whole,
-                 .running = s.replica->running(),
+                 .running = s.requests.Hedges() ? s.folded->running : s.replica->running(),
                  .length_capped = s.replica->length_capped(),
                  .prefix_cache = s.replica->prefix_cache(),
                  .end = end,

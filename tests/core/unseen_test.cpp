@@ -164,6 +164,8 @@ TEST(Switches, ThatAreNotSet_AreSaid) {
     EXPECT_EQ(note({name, "cluster.rolling_update.at_s=1"}).find("has no at_s"), std::string::npos);
   }
   EXPECT_NE(note({"cluster.slowdowns.for_s=1"}).find("neither schedule nor"), std::string::npos);
+  EXPECT_NE(note({"workload.retries.hedge_budget=0.1"}).find("has no hedge_after_s"),
+            std::string::npos);
   for (const char* set : {"cluster.failures.detect_s=1", "cluster.failures.domain_replicas=2"}) {
     EXPECT_NE(note({set}).find("neither schedule nor mtbf_s"), std::string::npos) << set;
     EXPECT_EQ(note({set, "cluster.failures.mtbf_s=1e6"}).find("neither"), std::string::npos);

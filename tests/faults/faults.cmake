@@ -9,8 +9,8 @@
 # BLIS's rules, from 201 on of clusters, from 301 on of other schedulers, from 401 on of prefill and
 # decode apart, from 501 on of one with drafts, from 601 on of SGLang's scheduler, from 701 on of models
 # with windows, from 801 on of TensorRT-LLM's scheduler, from 851 on of its ranks in lock step, from
-# 901 on of prompts with images, from 1001 on of models whose layers keep KV in groups, from 1101 on of
-# warm replicas.
+# 901 on of prompts with images, from 1001 on of models whose layers keep KV in groups, from 1051 on of
+# clients that hedge, from 1101 on of warm replicas.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -1217,6 +1217,28 @@ plant_in(grouped_kv 1007 "a turn finds the block behind several images (E7)"
 plant_in(grouped_kv 1008 "a window is given up a token late (B3)"
   [==[computed - group.window + 1);]==]
   [==[computed - group.window + (Planted(1008) ? 0 : 1));]==])
+plant_in(clients 1051 "a first token at the moment of a second attempt is too late"
+  [==[(token >= 0 && token <= at)) return false;]==]
+  [==[(token >= 0 && token <= at - (Planted(1051) ? 1 : 0))) return false;]==])
+plant_in(clients 1052 "a second attempt sets out though its client is gone"
+  [==[if (lost || gone ||]==]
+  [==[if (lost || (gone && !Planted(1052)) ||]==])
+plant_in(gateway 1053 "a second attempt may go to the replica of the first"
+  [==[leaves_out = beside >= 0 &&]==]
+  [==[leaves_out = !Planted(1053) && beside >= 0 &&]==])
+plant_in(cluster 1054 "the other attempt is kept as long as it is queued"
+  [==[    NodeAt(index).inbox.Cancel(other);]==]
+  [==[    if (!Planted(1054) || state != RequestState::kQueued) NodeAt(index).inbox.Cancel(other);]==])
+plant_in(cluster 1055 "at one moment the second attempt wins"
+  [==[token >= 0 && std::pair(token, other) <]==]
+  [==[token >= 0 && std::pair(token, Planted(1055) ? -other : other) <]==])
+plant_in(replica 1056 "a replica runs ahead of who may end a request in it"
+  [==[(FormsBetween() || next > in_.inbox->EndsBy())]==]
+  [==[(FormsBetween() || (next > in_.inbox->EndsBy() && !Planted(1056)))]==])
+plant_in(replica 1057 "likewise in a run of decodes"
+  [==[std::min(in_.dies_at, in_.inbox->EndsBy());]==]
+  [==[std::min(in_.dies_at, Planted(1057) ? kNever : in_.inbox->EndsBy());]==])
+
 plant_in(membership 1101 "one that is about to be asleep is woken"
   [==[      if (from > time) continue;]==]
   [==[      if (from > time && !Planted(1101)) continue;]==])

@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "testing/blis_differential.h"
 #include "testing/differential.h"
+#include "testing/hedge_reference.h"
 #include "testing/hybrid_cases.h"
 #include "testing/pd_cases.h"
 #include "testing/random_drafts.h"
@@ -36,7 +37,8 @@ constexpr int kCases = 1000, kPdCases = 6000, kSglangCases = 3000,
 constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFault = 301,
               kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601,
               kFirstWindowFault = 701, kFirstTrtllmFault = 801, kFirstTrtllmRanksFault = 851,
-              kFirstImageFault = 901, kFirstHybridFault = 1001, kFirstWarmFault = 1101;
+              kFirstImageFault = 901, kFirstHybridFault = 1001, kFirstHedgeFault = 1051,
+              kFirstWarmFault = 1101;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -72,6 +74,8 @@ bool ScheduledDiffers(std::uint64_t seed) {
 }
 
 bool ClusterDiffers(std::uint64_t seed) { return !CompareRouter(seed).mismatch.empty(); }
+
+bool HedgesDiffer(std::uint64_t seed) { return !CompareHedges(seed).mismatch.empty(); }
 
 bool WarmDiffers(std::uint64_t seed) { return !CompareWarm(seed).mismatch.empty(); }
 
@@ -121,6 +125,7 @@ int FirstCaught(int fault) {
     return 0;
   };
   if (fault >= kFirstWarmFault) return first(WarmDiffers);
+  if (fault >= kFirstHedgeFault) return first(HedgesDiffer);
   if (fault >= kFirstHybridFault) return first(HybridDiffers);
   if (fault >= kFirstImageFault) return first(ImagesDiffer);
   if (fault >= kFirstTrtllmRanksFault) return first(TrtllmRanksDiffer, kTrtllmCases);
@@ -137,7 +142,7 @@ int FirstCaught(int fault) {
                    first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer),
                    first(SglangDiffers), first(WindowsDiffer), first(TrtllmListDiffers),
                    first(TrtllmRanksDiffer), first(ImagesDiffer), first(HybridDiffers),
-                   first(WarmDiffers)});
+                   first(HedgesDiffer), first(WarmDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

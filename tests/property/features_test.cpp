@@ -62,6 +62,7 @@ const std::multimap<Feature, Overrides>& Asking() {
       {kScaling, {"cluster.scaling.policy=hpa"}},
       {kRollingUpdate, {R"(cluster.rolling_update={"at_s":10})"}},
       {kSlowdowns, {R"(cluster.slowdowns={"mean_gap_s":1000,"for_s":10})"}},
+      {kHedges, {"workload.retries.hedge_after_s=2"}},
       {kHostOverlap, {"engine.overlap_scheduling=true", "engine.async_scheduling=true"}},
       {kWholePrompts, {"engine.enable_chunked_prefill=false"}},
       {kExpertParallel, {kExpertModel, "engine.enable_expert_parallel=true"}},

@@ -579,6 +579,29 @@ RandomCase MakeRandomRetryCase(std::uint64_t seed) {
   return random_case;
 }
 
+RandomCase MakeRandomHedgeCase(std::uint64_t seed) {
+  Dice dice(seed * 0x9e3779b97f4a7c15u + 59);
+  RandomCase random_case = MakeRandomCase(seed);
+  RequestTable& requests = random_case.requests;
+  random_case.engine.max_num_queued_reqs = random_case.engine.max_num_queued_tokens = {};
+  const auto size = static_cast<std::size_t>(requests.size());
+  const TimeNs base = random_case.latency.base;
+  SetRetries(requests, std::vector<TimeNs>(size, 0));
+  requests.hedge_after =
+      std::max<TimeNs>(1, dice.Between(1, dice.Pick({30, 300, 3000})) * base / 10);
+  if (dice.Percent(30)) {
+    requests.retry_budget = static_cast<double>(dice.Pick({0, 10, 30, 50})) / 100;
+  }
+  requests.timeout.resize(2 * size, kNever);
+  for (std::size_t i = size; i < 2 * size; ++i) {
+    requests.segments.push_back({requests.content[i - size], requests.prompt_tokens[i]});
+    requests.content[i] = static_cast<std::int32_t>(requests.segments.size()) - 1;
+    TimeNs& timeout = requests.timeout[i];
+    if (timeout < kNever) timeout = std::max<TimeNs>(0, timeout - requests.hedge_after);
+  }
+  return random_case;
+}
+
 std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case) {
   const RandomLatencySpec& spec = random_case.latency;
   if (spec.physics) {

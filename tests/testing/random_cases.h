@@ -82,6 +82,9 @@ RandomCase MakeRandomImageCase(std::uint64_t seed);
 // The case, or that with drafts, whose clients try again.
 RandomCase MakeRandomRetryCase(std::uint64_t seed);
 
+// The case, whose clients hedge.
+RandomCase MakeRandomHedgeCase(std::uint64_t seed);
+
 std::unique_ptr<LatencyModel> MakeLatency(const RandomCase& random_case);
 // Over `latency`, which outlives them.
 std::vector<PipelineStage> MakeStages(const std::vector<RandomStage>& stages,

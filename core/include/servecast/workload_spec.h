@@ -172,15 +172,20 @@ struct ClassSpec {
 
 // Clients that send a request again when it was turned away or timed out. The back-off before the
 // k-th retry is min(backoff_s * multiplier^(k-1), max_backoff_s), less a share up to `jitter`.
-// Defaults but for `max` are those of OpenAI's Python client.
+// Defaults but for `max` are those of OpenAI's Python client. Or clients that hedge: who has no
+// first token after `hedge_after_s` sends the request once more, and keeps the attempt whose first
+// token comes first.
 struct RetrySpec {
   std::int64_t max = 0;  // retries of a request; 0: clients do not try again
   double backoff_s = 0.5, multiplier = 2, max_backoff_s = 8;
   double jitter = 0.25;
   // A retry is sent while fewer than this share of the requests so far were; none: always.
   std::optional<double> budget;
+  std::optional<double> hedge_after_s;  // none: clients do not hedge
+  std::optional<double> hedge_budget;   // as `budget`, of second attempts
 
   bool On() const { return max > 0; }
+  bool Hedges() const { return hedge_after_s.has_value(); }
   friend bool operator==(const RetrySpec&, const RetrySpec&) = default;
 };
 

@@ -174,7 +174,9 @@ class Bench {
   }
 
   void Rest() {
-    if (w_.retries.On()) job_.LeaveOut("workload.retries", "its clients do not try again");
+    if (w_.retries.On() || w_.retries.Hedges()) {
+      job_.LeaveOut("workload.retries", "its clients do not try again");
+    }
     if (w_.sessions.turns > 1)
       job_.LeaveOut("workload.sessions", "each of its requests stands alone");
     if (w_.adapters.count > 0) {

@@ -449,6 +449,21 @@ void Describe(FieldVisitor& v, RetrySpec& r, const RetrySpec& base) {
          .max = 20,
          .help = "most that retries may be of all requests so far, as a share; default: no limit"},
         &RetrySpec::budget);
+  f.Add(
+      {.name = "hedge_after_s",
+       .unit = "s",
+       .min = 1e-6,
+       .max = 1e5,
+       .help = "without a first token for so long a client sends the request to a second replica, "
+               "too, and keeps the attempt whose first token comes first; default: never"},
+      &RetrySpec::hedge_after_s);
+  f.Add({.name = "hedge_budget",
+         .unit = "1",
+         .min = 0,
+         .max = 1,
+         .help = "most that such second attempts may be of all requests so far, as a share; "
+                 "default: no limit"},
+        &RetrySpec::hedge_budget);
 }
 
 }  // namespace

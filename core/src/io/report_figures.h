@@ -419,6 +419,12 @@ void VisitRetries(const RetryReport& r, Put& put) {
     put("over_budget", {"", "Of them for want of a budget."}, r.over_budget);
     put("tokens_lost", {"tokens", "Output tokens of attempts that failed."}, r.tokens_lost);
   });
+  put.ObjectIf(r.hedges, "hedges", {"", "Clients that hedge; absent where they do not."}, [&] {
+    put("sent", {"", "Second attempts."}, r.attempts - r.requests);
+    put("won", {"", "Of them: had the first token."}, r.hedges_won);
+    put("over_budget", {"", "Not sent for want of a budget."}, r.over_budget);
+    put("tokens_lost", {"tokens", "Output tokens of attempts that were not kept."}, r.tokens_lost);
+  });
 }
 
 // Counts, latencies, rates and use.

@@ -274,6 +274,9 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   if (!failures.On() && (failures.detect_s > 0 || failures.domain_replicas > 1)) {
     add("No replica failed: cluster.failures has neither schedule nor mtbf_s.");
   }
+  if (scenario.workload.retries.hedge_budget && !scenario.workload.retries.Hedges()) {
+    add("No request was sent twice: workload.retries has no hedge_after_s.");
+  }
   const SlowdownSpec& slowdowns = scenario.cluster.slowdowns;
   if (!slowdowns.On() && slowdowns.for_s) {
     add("No replica was slow: cluster.slowdowns has neither schedule nor mean_gap_s.");

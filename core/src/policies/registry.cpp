@@ -156,9 +156,9 @@ bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) 
 bool NeedsWholeEngine(const Scenario& s) {
   const bool automatic = s.latency.backend == "auto";
   const bool maybe_queue = s.cluster.router == "epp" && s.cluster.epp.profile == kOwnEppProfile;
-  return s.calibration.On() || s.workload.retries.On() || s.cluster.slowdowns.On() ||
-         s.workload.HasImages() || HasCluster(s) || maybe_queue || HasLayerKinds(s.model) ||
-         NeedsWholeEngine(s.engine, s.scheduler) ||
+  return s.calibration.On() || s.workload.retries.On() || s.workload.retries.Hedges() ||
+         s.cluster.slowdowns.On() || s.workload.HasImages() || HasCluster(s) || maybe_queue ||
+         HasLayerKinds(s.model) || NeedsWholeEngine(s.engine, s.scheduler) ||
          (!automatic && FindLatencyModel(s.latency.backend).make == nullptr) ||
          std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {
            return NeedsWholeEngine(pool.engine.value_or(s.engine),
@@ -170,8 +170,8 @@ bool NeedsWholeEngine(const Scenario& s) {
 
 bool HasCluster(const Scenario& s) {
   return s.cluster.Replicas() > 1 || s.cluster.scaling.On() || s.cluster.failures.On() ||
-         s.cluster.rolling_update.On() || FindRouter(s.cluster.router).holds ||
-         s.cluster.ControlsFlow();
+         s.cluster.rolling_update.On() || s.workload.retries.Hedges() ||
+         FindRouter(s.cluster.router).holds || s.cluster.ControlsFlow();
 }
 
 Issues MissingModule(const Scenario& s) {

@@ -76,12 +76,20 @@ bool Clients::SendUnder(RequestId request, const EngineLoad& load) {
     Failed(request, OverUnserved(request));
     return true;
   }
+  const bool hedge = IsHedge(request);
+  if (hedge && !NeedsHedge(request)) return true;
   taken_up_[r] = kTakenUp;
   if (!requests_.backoff.empty() && !Sends(request)) {
     results_.enqueue[r] = -1;
     results_.state[r] = RequestState::kRejected;
     Free(requests_.arrival[r]);
     return true;
+  }
+  if (requests_.Hedges() && !hedge) {
+    const TimeNs arrival = requests_.arrival[r];
+    const auto at =
+        static_cast<TimeNs>(std::min(WideInt{arrival} + requests_.hedge_after, WideInt{kClockEnd}));
+    front_.Push({at, at, requests_.OtherAttempt(request)});
   }
   const std::int64_t prompt = requests_.prompt_tokens[r];
   if (latency_.DelayByLoad()) {
@@ -134,8 +142,23 @@ bool Clients::Sends(RequestId request) {
   return true;
 }
 
-// An attempt is over at that time: its client tries again, or gives the request up.
+// The time of a second attempt has come: whether it sets out. Not if the client has seen a first
+// token or is gone, or if the first attempt is lost.
+bool Clients::NeedsHedge(RequestId request) {
+  const RequestId first = requests_.OtherAttempt(request);
+  const auto f = static_cast<std::size_t>(first), r = static_cast<std::size_t>(request);
+  const TimeNs at = requests_.arrival[f] + requests_.hedge_after, token = results_.first_token[f];
+  const bool lost = results_.state[f] == RequestState::kLost;
+  const bool gone = requests_.timeout[f] <= requests_.hedge_after;
+  if (lost || gone || (token >= 0 && token <= at)) return false;
+  requests_.arrival[r] = at;
+  return true;
+}
+
+// An attempt is over at that time: its client tries again, or gives the request up. One that hedges
+// does nothing: it has sent the other attempt already, or does not.
 void Clients::Failed(RequestId request, TimeNs time) {
+  if (requests_.Hedges()) return;
   const RequestId next = requests_.NextAttempt(request);
   if (next == kNoRequest) return Free(time);
   const auto n = static_cast<std::size_t>(next);

@@ -70,6 +70,12 @@ class Clients {
   // It timed out, which the engine learns at `heard`, between steps: in a closed loop its client
   // goes on from there.
   void GaveUp(RequestId request, TimeNs heard);
+  // Clients that hedge keep one of two attempts: the other one is cancelled at that time, as if its
+  // client gave it up. REQUIRES: all have come to that time.
+  void Cancel(RequestId request, TimeNs time) {
+    const auto r = static_cast<std::size_t>(request);
+    requests_.timeout[r] = time - requests_.arrival[r];
+  }
   // It was turned away, or lost with a replica, at that time.
   void TurnedAway(RequestId request, TimeNs time) {
     if (InLoop()) Failed(request, time);
@@ -141,6 +147,10 @@ class Clients {
   TimeNs OverUnserved(RequestId request) const;
   void Failed(RequestId request, TimeNs time);
   bool Sends(RequestId request);
+  bool IsHedge(RequestId request) const {
+    return requests_.Hedges() && requests_.IsRetry(static_cast<std::size_t>(request));
+  }
+  bool NeedsHedge(RequestId request);
   void Free(TimeNs time);
 
   RequestTable& requests_;

@@ -18,7 +18,7 @@ enum class Feature : std::uint8_t {
   // Of how requests are served: of schedulers and compat modes.
   kDrafts, kAdapters, kQueueCaps, kStages, kMoreStagesThanSeats, kRoles, kReplicas, kTiers, kDisk,
   kTimeouts, kOrders, kPriorities, kClosedLoop, kCappedClients, kHostOverlap, kScaling, kRetries, kFailures,
-  kRollingUpdate, kSlowdowns,
+  kRollingUpdate, kSlowdowns, kHedges,
   kVictims, kVictimByPriority,        // preemption other than auto; by priority
   kLongPrefills, kReserve, kGarbage,  // long_prefill_token_threshold, admission_reserve, gc_pass_us
   kWholePrompts,                      // chunked prefill is off

@@ -53,6 +53,15 @@ class Inbox {
     to_departure_ = to_departure;
   }
 
+  // First tokens of others may end requests here: no step ends beyond until() from now on.
+  void HearEndsOfOthers() { hears_first_ = keeps_within_ = true; }
+  TimeNs EndsBy() const { return keeps_within_ ? until_ : kNever; }
+  // The time-out of a request that was sent has become that.
+  void Cancel(RequestId request) {
+    const RequestState state = results_.state[static_cast<std::size_t>(request)];
+    if (state == RequestState::kQueued || state == RequestState::kRunning) ExpectTimeout(request);
+  }
+
   // By the router, in order of times: it comes to the replica's queue then. Requires: routed.
   void Send(RequestId request, TimeNs time) { sent_.push_back({time, request}); }
   // For another replica in the place of one that failed.
@@ -123,6 +132,7 @@ class Inbox {
   // it out.
   void FirstToken(RequestId request, TimeNs time) {
     if (hears_first_) first_tokens_.push_back({time, request});
+    if (keeps_within_) until_ = std::min(until_, time);
   }
   void HearFirstTokens() { hears_first_ = true; }
   std::vector<Timed>& first_tokens() { return first_tokens_; }
@@ -145,7 +155,7 @@ class Inbox {
   const RequestResults& results_;
   bool routed_, prefills_;
   TimeNs until_ = kNever;
-  bool to_departure_ = false, hears_first_ = false;
+  bool to_departure_ = false, hears_first_ = false, keeps_within_ = false;
   std::vector<Timed> sent_;
   std::size_t next_ = 0;
   std::vector<Timed> timeouts_;  // heap

@@ -97,6 +97,10 @@ struct RequestTable {
   std::vector<TimeNs> backoff;
   // Retries that are sent are at most this share of the requests that were; below 0: any number.
   double retry_budget = -1;
+  // Clients that hedge: the one retry of each request goes out so long after its arrival, while the
+  // first attempt goes on; `backoff` has no meaning then, and `timeout` of an attempt that is
+  // cancelled ends at that moment. kNever: they do not.
+  TimeNs hedge_after = kNever;
 
   // Whether load comes as fast as it is answered, and no faster: always in a closed loop, and where
   // clients held something back. O(requests).
@@ -115,6 +119,12 @@ struct RequestTable {
   RequestId RequestOf(RequestId row) const {
     const auto r = static_cast<std::size_t>(row), n = requests();
     return r < n ? row : static_cast<RequestId>((r - n) / (backoff.size() / n));
+  }
+  bool Hedges() const { return hedge_after < kNever; }
+  // Of a request that is hedged the other attempt.
+  RequestId OtherAttempt(RequestId row) const {
+    const auto n = static_cast<RequestId>(requests());
+    return row < n ? row + n : row - n;
   }
   // In its prompt, by offset.
   std::span<const PromptImage> ImagesOf(RequestId row) const {

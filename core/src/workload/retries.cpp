@@ -60,10 +60,31 @@ struct Attempts {
   bool failed = false;       // the last one did, and
   bool waits = false;        // another one is to come, or
   bool over_budget = false;  // is not sent for want of a budget
+  bool hedge_won = false;    // the last one is a hedge that had the first token
 };
+
+// Of a client that hedges the attempt that it keeps.
+Attempts HedgedOf(const RequestTable& table, const RequestResults& results, TimeNs end,
+                  std::size_t request) {
+  const auto second = static_cast<std::size_t>(table.OtherAttempt(static_cast<RequestId>(request)));
+  const auto arrived = [&](std::size_t row) {
+    return table.arrival[row] >= 0 && table.arrival[row] <= end;
+  };
+  Attempts a{request, arrived(request) ? 1 : 0};
+  a.over_budget = arrived(second) && results.state[second] == RequestState::kRejected;
+  if (arrived(second) && !a.over_budget) {
+    ++a.arrived;
+    const TimeNs token = results.first_token[request], other = results.first_token[second];
+    a.hedge_won = other >= 0 && (token < 0 || other < token);
+    if (a.hedge_won || (token < 0 && IsLost(results.state[request]))) a.last = second;
+  }
+  a.failed = IsLost(results.state[a.last]) && results.state[a.last] != RequestState::kDropped;
+  return a;
+}
 
 Attempts AttemptsOf(const RequestTable& table, const RequestResults& results, TimeNs end,
                     std::size_t request) {
+  if (table.Hedges()) return HedgedOf(table, results, end, request);
   const auto arrived = [&](std::size_t row) {
     return table.arrival[row] >= 0 && table.arrival[row] <= end;
   };
@@ -92,6 +113,7 @@ void Count(const Attempts& a, RetryReport& report) {
   report.retried += a.arrived > 1 ? 1 : 0;
   report.given_up += a.failed && !a.waits ? 1 : 0;
   report.over_budget += a.over_budget ? 1 : 0;
+  report.hedges_won += a.hedge_won ? 1 : 0;
 }
 
 // The requests alone, with what reports look at.
@@ -99,6 +121,7 @@ RequestTable FirstAttempts(const RequestTable& table) {
   RequestTable t = table;
   const std::size_t n = table.requests();
   t.backoff.clear();
+  t.hedge_after = kNever;
   t.content.clear();
   t.segments.clear();
   t.accepted_drafts.clear();
@@ -116,6 +139,20 @@ RequestTable FirstAttempts(const RequestTable& table) {
   return t;
 }
 
+// The retry of each request is a hedge. Its client gives both attempts up at one time. Both may be
+// served by one replica, so they have only the prompt in common.
+void MakeHedges(const RetrySpec& spec, std::size_t n, RequestTable& table) {
+  table.hedge_after = static_cast<TimeNs>(std::nearbyint(*spec.hedge_after_s * 1e9));
+  table.retry_budget = spec.hedge_budget.value_or(-1);
+  table.timeout.resize(2 * n, kNever);
+  for (std::size_t i = n; i < 2 * n; ++i) {
+    table.segments.push_back({table.content[i - n], table.prompt_tokens[i]});
+    table.content[i] = static_cast<std::int32_t>(table.segments.size()) - 1;
+    TimeNs& timeout = table.timeout[i];
+    if (timeout < kNever) timeout = std::max<TimeNs>(0, timeout - table.hedge_after);
+  }
+}
+
 // Between two attempts: as one that has just come.
 void Waits(RequestResults& r, std::size_t i) {
   r.enqueue[i] = r.first_scheduled[i] = r.first_token[i] = r.completion[i] = -1;
@@ -127,6 +164,12 @@ void Waits(RequestResults& r, std::size_t i) {
 
 void CheckRetries(const WorkloadSpec& w, Issues& issues) {
   const RetrySpec& retries = w.retries;
+  if (retries.On() && retries.Hedges()) {
+    issues.push_back({"/workload/retries/hedge_after_s",
+                      Format("found {}, allowed none with max {}: which of two attempts is tried "
+                             "again is not modelled",
+                             NumberText(*retries.hedge_after_s), retries.max)});
+  }
   if (!retries.On()) return;
   if (retries.max_backoff_s < retries.backoff_s) {
     issues.push_back({"/workload/retries/max_backoff_s",
@@ -147,10 +190,14 @@ void CheckRetries(const WorkloadSpec& w, Issues& issues) {
 Result<RequestTable> WithRetries(const Scenario& scenario, RequestTable table) {
   const RetrySpec& spec = scenario.workload.retries;
   const std::size_t n = table.arrival.size();
-  if (!spec.On() || !table.backoff.empty() || n == 0) return table;
-  const auto each = static_cast<std::size_t>(spec.max);
-  if (static_cast<double>(n) * static_cast<double>(1 + spec.max) >
-      static_cast<double>(kMaxRequests)) {
+  if (!(spec.On() || spec.Hedges()) || !table.backoff.empty() || n == 0) return table;
+  const auto each = static_cast<std::size_t>(spec.Hedges() ? 1 : spec.max);
+  if (n * (1 + each) > static_cast<std::size_t>(kMaxRequests)) {
+    if (spec.Hedges()) {
+      return Issue{"/workload/retries/hedge_after_s",
+                   Format("found {}, allowed none with {} requests: a run holds {} attempts",
+                          NumberText(*spec.hedge_after_s), n, kMaxRequests)};
+    }
     return Issue{
         "/workload/retries/max",
         Format("found {}, allowed up to {} with {} requests: a run holds {} attempts", spec.max,
@@ -158,8 +205,8 @@ Result<RequestTable> WithRetries(const Scenario& scenario, RequestTable table) {
   }
   table.backoff.reserve(n * each);
   for (std::size_t i = 0; i < n; ++i) {
-    for (std::int64_t k = 0; k < spec.max; ++k) {
-      table.backoff.push_back(BackoffOf(spec, scenario.seed, i, k));
+    for (std::size_t k = 0; k < each; ++k) {
+      table.backoff.push_back(BackoffOf(spec, scenario.seed, i, static_cast<std::int64_t>(k)));
     }
   }
   if (table.content.empty()) {
@@ -178,14 +225,16 @@ Result<RequestTable> WithRetries(const Scenario& scenario, RequestTable table) {
   Repeat(table.acceptance_length, n, each);
   table.arrival.resize(n * (1 + each), -1);
   table.retry_budget = spec.budget.value_or(-1);
+  if (spec.Hedges()) MakeHedges(spec, n, table);
   return table;
 }
 
 RequestsOfAttempts FoldAttempts(const RequestTable& table, const RequestResults& results,
                                 TimeNs end, std::int64_t output_tokens) {
-  RequestsOfAttempts out{FirstAttempts(table), results, {}, {}};
+  RequestsOfAttempts out{FirstAttempts(table), results, {}, {}, 0};
   RetryReport& report = out.report;
   report.on = true;
+  report.hedges = table.Hedges();
   std::vector<std::size_t> last, waiting;
   std::int64_t answered = 0;
   for (std::size_t i = 0; i < table.requests(); ++i) {
@@ -194,6 +243,7 @@ RequestsOfAttempts FoldAttempts(const RequestTable& table, const RequestResults&
     last.push_back(a.last);
     out.attempts.push_back(a.arrived);
     if (a.waits) waiting.push_back(i);
+    out.running += results.state[a.last] == RequestState::kRunning ? 1 : 0;
     if (!a.failed) answered += results.generated[a.last];
   }
   if (report.requests > 0) report.amplification = Real(report.attempts) / Real(report.requests);

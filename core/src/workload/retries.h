@@ -29,6 +29,7 @@ struct RequestsOfAttempts {
       results;  // of the last attempt; of one whose next attempt is still to come: queued
   std::vector<std::int32_t> attempts;  // that have arrived
   RetryReport report;
+  std::int64_t running = 0;  // requests, of which two attempts may run
 };
 
 // Requires: rows for retries. `output_tokens`: that the engine made, up to `end`. O(rows).

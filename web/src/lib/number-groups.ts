@@ -29,6 +29,7 @@ const keys: Readonly<Record<Exclude<GroupId, 'run'>, readonly string[]>> = {
     'failures',
     'slowdowns',
     'retries',
+    'hedges',
     'output_tokens',
   ],
   load: [

@@ -59,6 +59,7 @@ export const figureUnits: Readonly<Record<string, string>> = {
   'failures.down_s': 's',
   'failures.tokens_lost': 'tokens',
   goodput_per_s: 'requests/s',
+  'hedges.tokens_lost': 'tokens',
   'images.encode_share': 'share',
   'images.tokens': 'tokens',
   'images.ttft_ms': 'ms',

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/random.h"
 
@@ -88,6 +89,9 @@ std::size_t Cluster::Open(PoolRole role, const RouterEntry& router,
                                .sessions = session_of_,
                                .epp = epp_}));
   if (router.hears_first_tokens) HearFirstTokens();
+  for (const auto& node : nodes_) {
+    if (any().requests.Hedges()) node->inbox.HearEndsOfOthers();
+  }
   return gateways_.size() - 1;
 }
 
@@ -116,6 +120,7 @@ TimeNs Cluster::NextEvent() {
   TimeNs next = clients_.NextEnqueue();
   if (roles_) next = std::min(next, link_.Next());
   if (!prefilled_.empty()) next = std::min(next, prefilled_.front().time);
+  if (!first_tokens_.empty()) next = std::min(next, first_tokens_.front().time);
   const TimeNs by = coupled_ && !active_.empty() ? std::min(next, active_.TopKey()) : next;
   for (Gateway& gateway : gateways_) {
     next = std::min({next, gateway.NextLook(by), gateway.NextOfHeld()});
@@ -135,6 +140,7 @@ TimeNs Cluster::LimitOf(std::int32_t index, TimeNs event) const {
 // One thing that happens at `time`, that of the next event.
 void Cluster::Process(TimeNs time) {
   if (roles_ && link_.Next() == time) return PassLink(time);
+  if (!first_tokens_.empty() && first_tokens_.front().time == time) return PassFirstToken();
   if (ReplicasMayFail() && failures_->Next() == time) return PassFailure(time);
   if (MembersMayChange() && membership_->Next() == time) return PassMembership(time);
   changed_ = time;
@@ -148,7 +154,7 @@ void Cluster::Process(TimeNs time) {
     Route(gateways_[prompt > above_tokens_ ? prefill_ : whole_], request, time);
   } else {
     const RequestId request = prefilled_.front().request;
-    std::pop_heap(prefilled_.begin(), prefilled_.end(), LaterPrefill);
+    std::pop_heap(prefilled_.begin(), prefilled_.end(), Later);
     prefilled_.pop_back();
     Route(gateways_.front(), request, time);
   }
@@ -255,6 +261,10 @@ void Cluster::PassDepartures(Node& node) {
   }
   node.inbox.departures().clear();
   for (const Inbox::Timed& first : node.inbox.first_tokens()) {
+    if (any().requests.Hedges()) {
+      first_tokens_.push_back({first.time, first.request});
+      std::push_heap(first_tokens_.begin(), first_tokens_.end(), Later);
+    }
     for (Gateway& gateway : gateways_) {
       if (gateway.role() == node.role) gateway.FirstToken({first.time, node.place, first.request});
     }
@@ -267,7 +277,7 @@ void Cluster::PassHandOvers(Node& node) {
   for (const Inbox::HandOverEvent& event : node.inbox.events()) {
     if (event.kind == Inbox::HandOverEvent::Kind::kPrefilled) {
       prefilled_.push_back({event.time, event.request});
-      std::push_heap(prefilled_.begin(), prefilled_.end(), LaterPrefill);
+      std::push_heap(prefilled_.begin(), prefilled_.end(), Later);
     } else if (event.kind == Inbox::HandOverEvent::Kind::kReserved) {
       HandOver& hand_over = any().results.hand_overs[static_cast<std::size_t>(event.request)];
       hand_over.bytes = event.blocks * pools_[node.pool].block_bytes;
@@ -285,6 +295,30 @@ void Cluster::PassLink(TimeNs time) {
     NodeAt(index).replica->Arrive(request, time);
     Activate(index, time);
     Free(request, time);
+  }
+}
+
+// The client of the request keeps this attempt, unless it has a token of the other already.
+void Cluster::PassFirstToken() {
+  const Timed first = first_tokens_.front();
+  std::pop_heap(first_tokens_.begin(), first_tokens_.end(), Later);
+  first_tokens_.pop_back();
+  const RequestId other = any().requests.OtherAttempt(first.request);
+  const auto o = static_cast<std::size_t>(other);
+  RequestResults& results = any().results;
+  const TimeNs token = results.first_token[o];
+  const bool late = token >= 0 && std::pair(token, other) < std::pair(first.time, first.request);
+  const RequestState state = results.state[o];
+  if (late || any().requests.arrival[o] < 0 || state == RequestState::kCompleted || IsLost(state)) {
+    return;
+  }
+  clients_.Cancel(other, first.time);
+  if (token > first.time) results.first_token[o] = -1;  // on its way to the client
+  if (const std::int32_t index = results.replica[o]; index >= 0) {
+    NodeAt(index).inbox.Cancel(other);
+    if (active_.Has(index)) Activate(index, first.time);
+  } else if (results.enqueue[o] < first.time) {
+    gateways_.front().Cancel(other, first.time);  // it is held there
   }
 }
 
@@ -341,6 +375,7 @@ void Cluster::PassChange(const Membership::Change& change, TimeNs time) {
     if (failures_) failures_->Add(up);
     if (!placed_.empty()) placed_.emplace_back();
     AddNode(0, failures_ ? failures_->DiesAt(index) : kNever);
+    if (any().requests.Hedges()) NodeAt(index).inbox.HearEndsOfOthers();
     gateway.AddMember(MemberAt(static_cast<std::size_t>(index)));
     active_.Grow();
   }

@@ -9,9 +9,10 @@
 // look at the engines, a transfer. Replicas are coupled where what one does may matter to another
 // at once, because answers bring requests (sessions, closed loops) or a request needs several of
 // them: then none runs beyond the others' clocks either. At one moment transfers end first, then
-// replicas fail or come back, by number, then they come and go, then gateways look at engines,
-// clients give up there, and held requests find room (for decoding before others) or are turned
-// away, then requests arrive, then they are handed over, by id, then steps are formed, by replica.
+// clients that hedge see first tokens, then replicas fail or come back, by number, then they come
+// and go, then gateways look at engines, clients give up there, and held requests find room (for
+// decoding before others) or are turned away, then requests arrive, then they are handed over, by
+// id, then steps are formed, by replica.
 #pragma once
 
 #include <cstdint>
@@ -68,11 +69,11 @@ class Cluster final : public Fleet {
   ScalingReport ScalingTo(TimeNs end) const override;
 
  private:
-  struct Prefilled {
+  struct Timed {
     TimeNs time = 0;
     RequestId request = kNoRequest;
   };
-  static bool LaterPrefill(const Prefilled& a, const Prefilled& b) {
+  static bool Later(const Timed& a, const Timed& b) {
     return a.time != b.time ? a.time > b.time : a.request > b.request;
   }
 
@@ -90,6 +91,7 @@ class Cluster final : public Fleet {
   void PassDepartures(Node& node);
   void PassHandOvers(Node& node);
   void PassLink(TimeNs time);
+  void PassFirstToken();
   bool MembersMayChange() const;
   void PassMembership(TimeNs time);
   void PassChange(const Membership::Change& change, TimeNs time);
@@ -124,8 +126,10 @@ class Cluster final : public Fleet {
   TimeNs changed_ = 0;        // the last event that was not the membership's or a failure
   IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
 
-  const EppSpec* epp_;                // Input's
-  std::vector<Prefilled> prefilled_;  // heap, to be sent to a decode replica
+  const EppSpec* epp_;            // Input's
+  std::vector<Timed> prefilled_;  // heap, to be sent to a decode replica
+  // Heap, of clients that hedge: when they see first tokens.
+  std::vector<Timed> first_tokens_;
   KvLink link_;
 };
 

@@ -138,7 +138,7 @@ Gateway::Placement Gateway::ChooseForHeld(TimeNs time) {
   if (loads_.available() == 0) return {};
   while (!IsHeld(queue_.front())) queue_.pop_front();
   const RequestId request = queue_.front().request;
-  const std::int32_t place = router_->Choose(Describe(request, time), loads_);
+  const std::int32_t place = ChooseFor(request, time);
   if (place == Router::kHold) return {};
   queue_.pop_front();
   Leaves(time);
@@ -191,9 +191,22 @@ void Gateway::Leaves(TimeNs time) {
 std::int32_t Gateway::Choose(RequestId request, TimeNs time) {
   LookAsRequestsCome(time);
   const bool waits = held_ > 0 || loads_.available() == 0;
-  const std::int32_t place =
-      waits ? Router::kHold : router_->Choose(Describe(request, time), loads_);
+  const std::int32_t place = waits ? Router::kHold : ChooseFor(request, time);
   if (place == Router::kHold) Hold(request, time);
+  return place;
+}
+
+// A second attempt goes to another replica than the first one, if there is one.
+std::int32_t Gateway::ChooseFor(RequestId request, TimeNs time) {
+  const RequestTable& t = in_.requests;
+  std::int32_t beside = -1;
+  if (t.Hedges() && t.IsRetry(static_cast<std::size_t>(request))) {
+    beside = in_.results.replica[static_cast<std::size_t>(t.OtherAttempt(request))];
+  }
+  const bool leaves_out = beside >= 0 && loads_.IsAvailable(beside) && loads_.available() > 1;
+  if (leaves_out) loads_.SetAvailable(beside, false);
+  const std::int32_t place = router_->Choose(Describe(request, time), loads_);
+  if (leaves_out) loads_.SetAvailable(beside, true);
   return place;
 }
 
@@ -203,6 +216,11 @@ void Gateway::Hold(RequestId request, TimeNs time) {
   if (flow_ == nullptr) queue_.push_back(held);
   waiting_.Waiting(time, ++held_);
   waiting_.Came(time);
+  ExpectTimeout(held, time);
+}
+
+void Gateway::ExpectTimeout(const Held& held, TimeNs time) {
+  const auto r = static_cast<std::size_t>(held.request);
   if (in_.requests.timeout.empty() || in_.requests.timeout[r] == kNever) return;
   const WideInt end = WideInt{in_.requests.arrival[r]} + in_.requests.timeout[r];
   const auto from = static_cast<TimeNs>(std::min(end, WideInt{kNever}));

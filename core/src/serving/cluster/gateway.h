@@ -88,6 +88,12 @@ class Gateway {
   // The place of a request that comes; kHold: it is held, behind those that are.
   std::int32_t Choose(RequestId request, TimeNs time);
 
+  // The time-out of a request that came has become that.
+  void Cancel(RequestId request, TimeNs time) {
+    const Held held{request, in_.results.replica[static_cast<std::size_t>(request)]};
+    ExpectTimeout(held, time);
+  }
+
   // Where the router has a queue of its own, instead of Choose and ChooseForHeld: a request comes.
   // False: it is turned away. Cycle() follows, at the same time.
   bool queues() const { return flow_ != nullptr; }
@@ -167,7 +173,9 @@ class Gateway {
   void LookAsRequestsCome(TimeNs time);
   void ReadEngines(TimeNs time);
   RoutedRequest Describe(RequestId request, TimeNs time);
+  std::int32_t ChooseFor(RequestId request, TimeNs time);
   void Hold(RequestId request, TimeNs time);
+  void ExpectTimeout(const Held& held, TimeNs time);
   void Leaves(TimeNs time);
 
   Input in_;

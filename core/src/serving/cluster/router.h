@@ -68,6 +68,7 @@ class ReplicaLoads {
     return available_.empty() ? static_cast<std::int32_t>(k)
                               : available_[static_cast<std::size_t>(k)];
   }
+  bool IsAvailable(std::int32_t replica) const { return by_load_.Has(replica); }
   // Of those that take requests, the lowest of equals. Requires: there is one. O(1).
   std::int32_t Least() const { return by_load_.TopId(); }
   // Only for routers that read engines (RouterEntry).

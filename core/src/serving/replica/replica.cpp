@@ -126,8 +126,8 @@ bool Replica::Advance(std::int64_t max_steps) {
     if (in_flight_ == 0) {
       if (next >= limit && limit != kNever) return true;
       if (next >= in_.horizon || now_ >= in_.horizon) return Close();
-    } else if (next > limit && FormsBetween()) {
-      return false;  // one may be sent that comes before
+    } else if (next > limit && (FormsBetween() || next > in_.inbox->EndsBy())) {
+      return false;  // one may be sent that comes before, or end
     } else if (next > in_.dies_at) {
       return false;  // the step is lost
     }
@@ -489,7 +489,8 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
       if (stop <= now_) break;
       if (blocked == BlockedBy::kNothing && scheduler_->waiting() > 0) blocked = run.comers_blocked;
     }
-    if (in_.dies_at < kNever && IsLastOf(run)) break;
+    const TimeNs ends_by = std::min(in_.dies_at, in_.inbox->EndsBy());
+    if (ends_by < kNever && EndsAfter(ends_by, run)) break;
     const std::int64_t blocks = takes_blocks ? decodes.due() : 0;
     const std::int64_t taken = blocks + decodes.windows_due();
     if (taken + spare > kv_.free() && !scheduler_->MakeRoomInRun(spare)) break;

@@ -244,7 +244,7 @@ class Replica final : public Engine {
     if (slow_) price.duration = slow_->Stretched(start, price.duration);
     return price;
   }
-  bool IsLastOf(const DecodeRun& run) const;
+  bool EndsAfter(TimeNs time, const DecodeRun& run) const;
   inline void RunStep(const DecodeRun& run, std::int64_t before, const StepLevels& levels,
                       const StepPrice& price, BlockedBy blocked);
   Formed Form();

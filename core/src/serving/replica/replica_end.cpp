@@ -5,15 +5,15 @@
 
 namespace servecast {
 
-// Whether it dies before the next step of the run ends: that one is formed like any other, so that
-// what a failure meets is in one place.
-bool Replica::IsLastOf(const DecodeRun& run) const {
+// Whether the next step of the run ends after that time, by which the replica dies or others may
+// end a request in it: then it is formed like any other, so that what these meet is in one place.
+bool Replica::EndsAfter(TimeNs time, const DecodeRun& run) const {
   BatchShape shape = run.decodes->shape();
   if (!run.prices_blocks) shape.decode_kv_blocks = 0;
   shape.preemption_ema = (1 - preemption_weight_) * load_.preemption_ema;
   if (shape.preemption_ema < kNegligible) shape.preemption_ema = 0;
   shape.lora = run.lora;
-  return StartTime() + PriceAt(StartTime(), shape).duration > in_.dies_at;
+  return StartTime() + PriceAt(StartTime(), shape).duration > time;
 }
 
 // How far the run has come beyond `now` depends on how it is sliced: no farther than that step's
