@@ -131,7 +131,9 @@ for (const file of tracked.filter((name) => name.startsWith('core/src/policies/'
 
 // --- Accuracy ------------------------------------------------------------------------------------
 
-const recorded = ['', '-2026-11', '-2026-12'].map((release) => JSON.parse(read(`tests/fidelity/recorded${release}.json`)));
+const recorded = ['', '-2026-11', '-2026-12'].map((release) =>
+  JSON.parse(read(`tests/fidelity/recorded${release}.json`)),
+);
 const inPercent = (share) => (100 * share).toFixed(1);
 const errorOf = (figure) => (figure ? `${inPercent(figure.median)} / ${inPercent(figure.p90)}` : '');
 const figures = ['ttft', 'tpot', 'e2e', 'ttft_p99', 'throughput'];
@@ -145,7 +147,8 @@ for (const [index, line] of read('docs/fidelity.md').split('\n').entries()) {
   if (!set || cells.length !== figures.length + 5) continue;
   for (const [i, figure] of figures.entries()) {
     const right = errorOf(set[figure] ?? (figure === 'tpot' ? set.itl : undefined));
-    if (cells[i + 4] !== right) offend('docs/fidelity.md', index + 1, `${cells[1]}, ${figure}: found ${cells[i + 4]}, recorded ${right}`);
+    if (cells[i + 4] !== right)
+      offend('docs/fidelity.md', index + 1, `${cells[1]}, ${figure}: found ${cells[i + 4]}, recorded ${right}`);
   }
 }
 if (release !== 2) offend('docs/fidelity.md', 1, `${release + 1} tables of recorded errors instead of 3`);
@@ -163,9 +166,11 @@ for (const [file, row, right] of [
 ]) {
   const lines = read(file).split('\n');
   const at = lines.findIndex((line) => row.test(line));
-  const text = lines[at]?.split(' | ').at(-1) + (lines[at]?.startsWith('|') ? '' : lines.slice(at + 1, at + 3).join(' '));
+  const text =
+    lines[at]?.split(' | ').at(-1) + (lines[at]?.startsWith('|') ? '' : lines.slice(at + 1, at + 3).join(' '));
   const found = [...text.matchAll(/\d+\.\d+/g)].map(([figure]) => figure).slice(0, right.length);
-  if (at < 0 || found.join(' ') !== right.join(' ')) offend(file, at + 1, `says ${found.join(', ')}, recorded ${right.join(', ')}`);
+  if (at < 0 || found.join(' ') !== right.join(' '))
+    offend(file, at + 1, `says ${found.join(', ')}, recorded ${right.join(', ')}`);
 }
 
 // --- Links ---------------------------------------------------------------------------------------
