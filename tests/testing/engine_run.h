@@ -34,9 +34,9 @@ struct EngineCase {
   RandomWindows windows = {};
   std::optional<ModelSpec> model = {};  // instead of one without figures
   std::int64_t most_image_tokens = 0;
-  std::int64_t ranks = 1;  // in lock step, with the scheduler trtllm
   SlowdownSpec slowdowns = {};
   std::int64_t number = 0;  // of the replica
+  std::int64_t ranks = 1;  // in lock step, with the scheduler trtllm
 };
 
 EngineCase EngineCaseOf(const RandomCase& random_case);
