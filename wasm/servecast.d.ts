@@ -1715,7 +1715,7 @@ export interface RunFigures {
     /** Of the 1 % of them that took longest. */
     readonly tail_share: number;
   };
-  /** Clients that try again; absent where they do not. */
+  /** Clients that try again or hedge; absent where they do neither. */
   readonly retries?: {
     /** Attempts that have arrived. */
     readonly attempts: number;

@@ -8,6 +8,7 @@
 #include "core/documents.h"
 #include "gtest/gtest.h"
 #include "servecast/report.h"
+#include "servecast/scenario.h"
 #include "servecast/simulation.h"
 #include "testing/asked.h"
 #include "testing/hedge_reference.h"
@@ -125,6 +126,29 @@ TEST(Hedges, EveryRequestEndsOnce_HoweverSliced) {
   }
 }
 
+// Both attempts may be complete before their client sees a token, and a first attempt may have one
+// while the front end would take up the second too late for its client.
+TEST(Hedges, BehindASlowHost_EndOnce) {
+  for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+           {"workload.sessions={\"turns\":3,\"think_time_s\":0.5}", "workload.output_tokens.value=1",
+            "workload.prompt_tokens={\"distribution\":\"fixed\",\"value\":1500}",
+            "engine.delivery_overhead_us=20000", "workload.retries.hedge_after_s=0.02"},
+           {"engine.request_overhead_ms=40", "workload.retries.hedge_after_s=0.3",
+            R"(workload.classes=[{"name":"a","share":1,"timeout_s":2}])"}}) {
+    std::vector<std::string> overrides = {
+        R"(workload.arrivals={"process":"poisson","rate_per_s":25,"spikes":[[10,3,8]]})",
+        R"(workload.output_tokens={"distribution":"fixed","value":90})", "engine.max_num_seqs=32",
+        "workload.requests=1500", "cluster.pools.0.replicas=3"};
+    overrides.insert(overrides.end(), more.begin(), more.end());
+    const Report r =
+        RunToEnd(Changed(overrides, std::string(*ScenarioPreset("llama-3.1-8b-h100-chat"))));
+    EXPECT_EQ(BrokenConservation(r), "");
+    EXPECT_GT(r.retries.attempts, r.retries.requests + 100);
+    EXPECT_EQ(r.completed + r.timed_out, 1500);
+    for (const double waiting : r.ColumnOf("series_waiting")) EXPECT_GE(waiting, 0);
+  }
+}
+
 TEST(Hedges, NotModelled_AreRefused) {
   const auto refused_at = [](std::vector<std::string> overrides) {
     overrides.push_back("workload.retries.hedge_after_s=1");
@@ -132,6 +156,7 @@ TEST(Hedges, NotModelled_AreRefused) {
     return issues.empty() ? "" : issues.front().path;
   };
   EXPECT_EQ(refused_at({}), "");
+  EXPECT_EQ(refused_at({"workload.retries.budget=0.1"}), "/workload/retries/budget");
   for (const char* other :
        {R"(workload.arrivals={"process":"closed_loop","concurrency":9})",
         "workload.arrivals.max_concurrency=9", "workload.retries.max=1",

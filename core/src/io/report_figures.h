@@ -411,7 +411,7 @@ void VisitSlow(const SlowReport& s, Put& put) {
 
 template <class Put>
 void VisitRetries(const RetryReport& r, Put& put) {
-  put.ObjectIf(r.on, "retries", {"", "Clients that try again; absent where they do not."}, [&] {
+  put.ObjectIf(r.on, "retries", {"", "Clients that try again or hedge; absent where they do neither."}, [&] {
     put("attempts", {"", "Attempts that have arrived."}, r.attempts);
     put("amplification", {"", "Attempts by request that has arrived."}, r.amplification);
     put("retried", {"", "Requests with more than one attempt."}, r.retried);

@@ -277,8 +277,13 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   if (scenario.workload.retries.hedge_budget && !scenario.workload.retries.Hedges()) {
     add("No request was sent twice: workload.retries has no hedge_after_s.");
   }
+  const ScalingSpec& scaling = scenario.cluster.scaling;
+  if (scaling.warm_replicas == 0 &&
+      (scaling.wake_s || scaling.warm_gpu_share != ScalingSpec{}.warm_gpu_share)) {
+    add("No replica waited asleep: cluster.scaling has no warm_replicas.");
+  }
   const SlowdownSpec& slowdowns = scenario.cluster.slowdowns;
-  if (!slowdowns.On() && slowdowns.for_s) {
+  if (!slowdowns.On() && (slowdowns.for_s || slowdowns.factor != SlowdownSpec{}.factor)) {
     add("No replica was slow: cluster.slowdowns has neither schedule nor mean_gap_s.");
   }
   if (const SlowReport& slow = r.scaling.slow; slow.requests > 0) {
@@ -303,7 +308,8 @@ std::string Notes(const Scenario& scenario, const Report& r) {
         " ended at the longest sequence that the engine accepts.");
   }
   if (r.finished && r.queued + r.running > 0) {
-    add(Count(r.queued + r.running, "request") + " had not finished at the horizon.");
+    add(Count(r.queued + r.running, "request") +
+        (scenario.measure.horizon_s ? " had not finished at the horizon." : " never finished."));
     const std::string hang = r.images.on ? HangWords(scenario, r) : "";
     if (!hang.empty()) add(hang);
   }

@@ -15,7 +15,7 @@ struct PrefillChunk {
   bool samples = false;      // its last token is known after this step, so a token is sampled
 };
 
-// Of a query and a key before it or itself.
+// Of queries with keys, as causal attention has them.
 inline std::int64_t PairsOf(const PrefillChunk& chunk) {
   return chunk.tokens * chunk.context + chunk.tokens * (chunk.tokens + 1) / 2;
 }

@@ -123,6 +123,7 @@ void Clients::Answered(RequestId request) {
   if (!HasNextTurn(request)) return Free(completion);
   const RequestId next = requests_.RequestOf(request) + 1;
   const auto n = static_cast<std::size_t>(next);
+  if (requests_.Hedges() && requests_.arrival[n] >= 0) return;  // the other attempt was complete
   requests_.arrival[n] =
       static_cast<TimeNs>(std::min(WideInt{completion} + requests_.think[n], WideInt{kClockEnd}));
   if (!Send(next)) return Free(OverUnserved(next));

@@ -170,6 +170,11 @@ void CheckRetries(const WorkloadSpec& w, Issues& issues) {
                              "again is not modelled",
                              NumberText(*retries.hedge_after_s), retries.max)});
   }
+  if (retries.budget && retries.Hedges()) {
+    issues.push_back({"/workload/retries/budget",
+                      Format("found {}, allowed none with hedge_after_s, whose own is hedge_budget",
+                             NumberText(*retries.budget))});
+  }
   if (!retries.On()) return;
   if (retries.max_backoff_s < retries.backoff_s) {
     issues.push_back({"/workload/retries/max_backoff_s",
@@ -241,6 +246,10 @@ RequestsOfAttempts FoldAttempts(const RequestTable& table, const RequestResults&
     const Attempts a = AttemptsOf(table, results, end, i);
     Count(a, report);
     last.push_back(a.last);
+    if (a.last != i && table.Hedges() && !out.requests.timeout.empty()) {
+      const TimeNs left = table.timeout[a.last];  // of the hedge, after its own arrival
+      out.requests.timeout[i] = left < kNever ? left + table.hedge_after : kNever;
+    }
     out.attempts.push_back(a.arrived);
     if (a.waits) waiting.push_back(i);
     out.running += results.state[a.last] == RequestState::kRunning ? 1 : 0;

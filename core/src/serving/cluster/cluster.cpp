@@ -317,7 +317,7 @@ void Cluster::PassFirstToken() {
   if (const std::int32_t index = results.replica[o]; index >= 0) {
     NodeAt(index).inbox.Cancel(other);
     if (active_.Has(index)) Activate(index, first.time);
-  } else if (results.enqueue[o] < first.time) {
+  } else if (results.enqueue[o] >= 0 && results.enqueue[o] < first.time) {
     gateways_.front().Cancel(other, first.time);  // it is held there
   }
 }

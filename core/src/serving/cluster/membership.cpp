@@ -429,13 +429,14 @@ class LivesReport {
 void OpenMembership::ReportWarm(TimeNs end, ScalingReport& report) const {
   if (!scaling_ || scaling_->asleep_from.empty()) return;
   report.has_warm = true;
-  TimeNs all = static_cast<std::int64_t>(scaling_->asleep_from.size()) * end, starting = 0;
+  const WideInt all = WideInt{end} * static_cast<std::int64_t>(scaling_->asleep_from.size());
+  TimeNs starting = 0;
   for (const TimeNs from : refills_) {
     if (from >= end) continue;
     ++report.wakes;
     starting += std::min(cold_start_, end - from);
   }
-  const double asleep_s = Seconds(all - starting);
+  const double asleep_s = static_cast<double>(all - starting) / 1e9;
   report.warm_s = Seconds(starting) + scaling_->spec.warm_gpu_share * asleep_s;
   if (end > 0) report.mean_asleep = asleep_s / Seconds(end);
 }

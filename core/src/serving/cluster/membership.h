@@ -14,7 +14,7 @@
 //
 // A scaler may have warm replicas beside its own, which are started and asleep. One that is needed
 // is taken from those asleep, if there is one, and serves `wake` later; at that moment another one
-// begins its cold start, to be asleep. Who drains ends, as without them.
+// begins its cold start, to be asleep. Who drains ends, and is not put to sleep.
 //
 // A rolling update replaces those that are there at its begin, as a Deployment of Kubernetes does
 // where the GPUs are those of all wanted replicas and of `max_surge` more: new ones start while so

@@ -24,7 +24,7 @@ class PrefixIndex {
   // The prompt goes there. O(its segments x (replicas that have them + log)).
   void Sent(std::span<const ContentRange> content, std::int32_t replica);
 
-  // The same in two steps, for who forgets later: between them it remembers more.
+  // The same in two steps: Add may exceed what a replica remembers, up to its Trim.
   void Add(std::span<const ContentRange> content, std::int32_t replica);
   void Trim(std::int32_t replica);
   // Blocks that it remembers of the replica.

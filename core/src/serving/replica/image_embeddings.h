@@ -21,12 +21,13 @@ class ImageEmbeddings {
   std::int64_t hits() const { return hits_; }
 
   // Whether a step that computes tokens of the image has to encode it. It is kept from now on; one
-  // that has more than there is room for only drives out all others.
-  bool Encodes(const PromptImage& image) {
+  // that has more than there is room for only drives out all others. `first`: of its prompt's
+  // steps it is the first one with the image, so that a hit counts.
+  bool Encodes(const PromptImage& image, bool first) {
     const auto at = places_.find(image.content);
     if (at != places_.end()) {
       kept_.splice(kept_.end(), kept_, at->second);
-      ++hits_;
+      hits_ += first ? 1 : 0;
       return false;
     }
     for (; left_ < image.embeds && !kept_.empty(); kept_.pop_front()) {

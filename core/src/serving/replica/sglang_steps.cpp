@@ -68,7 +68,8 @@ void SglangScheduler::FillExtends(StepPlan& plan) {
 std::int64_t SglangScheduler::Encoded(RequestId request, std::int64_t from, std::int64_t to) {
   std::int64_t images = 0;
   for (const PromptImage& image : in_.requests.ImagesOf(request)) {
-    if (image.offset < to && image.end() > from && embeddings_.Encodes(image)) ++images;
+    if (image.offset >= to || image.end() <= from) continue;
+    images += embeddings_.Encodes(image, image.offset >= from) ? 1 : 0;
   }
   return images;
 }
