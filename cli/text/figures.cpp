@@ -131,13 +131,12 @@ std::string NamedLine(const Style& style, std::string_view name, std::string_vie
 std::string NextLines(const Style& style, const std::vector<Next>& commands,
                       const std::string& shown) {
   constexpr std::size_t kIndent = 13;
-  const std::string file = shown.substr(0, shown.find(' '));
   std::string out;
   for (const Next& next : commands) {
     std::string line = fmt::format("servecast {} {}", next.command, shown);
     const bool first = out.empty(), fits = kIndent + WidthOf(line) <= style.width;
     if (!first && !fits) {
-      line = fmt::format("servecast {} {} ...", next.command, file);
+      line = fmt::format("servecast {} [same options]", next.command);
     }
     out += "  " + style.In(Tone::kQuiet, fmt::format("{:<10}", first ? "next" : "")) + " ";
     std::size_t at = kIndent;

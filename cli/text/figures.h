@@ -50,7 +50,7 @@ std::string NamedLine(const Style& style, std::string_view name, std::string_vie
 
 // The end of a text: what to type next. `shown`: what stands behind the command's name, of words as
 // a shell takes them. The first command goes on in further lines where it is too long for one, as
-// shells read it; options of others that would be are left out as "...".
+// shells read it; of others that would be "[same options]" stands for them.
 struct Next {
   std::string_view command, why;
 };

@@ -240,7 +240,7 @@ struct TrtllmSpec {
   bool enable_partial_reuse = true;
   bool copy_on_partial_reuse = true;
   // Attention data parallelism: the replicas that share experts are ranks of one server, in lock
-  // step. The others are of attention_dp_config.
+  // step. attention_dp_*: members of attention_dp_config.
   bool enable_attention_dp = false;
   bool attention_dp_enable_balance = false;
   std::int64_t attention_dp_timeout_iters = 50, attention_dp_batching_wait_iters = 10;  // passes

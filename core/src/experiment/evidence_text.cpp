@@ -151,8 +151,10 @@ void RestateVerdict(const Scenario& scenario, const Sureness& sureness, const Ba
   const std::size_t all = r.slo.size();
   if (r.verdict.state == VerdictState::kMisses) {
     const std::size_t beyond = std::max<std::size_t>(Beyond(r), 1);
-    r.verdict.sentence = Format("{} misses {}{}, {} sure; {} {}.", who, TargetsText(beyond, all),
-                                load, SureText(1 - p), beyond > 1 ? "worst is" : "it is", figure);
+    // The probability is that of the first miss: others may be met.
+    r.verdict.sentence = Format("{} misses {}{}, {} sure{}; {} {}.", who, TargetsText(beyond, all),
+                                load, SureText(1 - p), beyond > 1 ? " of one at least" : "",
+                                beyond > 1 ? "worst is" : "it is", figure);
     return;
   }
   if (r.verdict.state == VerdictState::kMeets) {

@@ -363,12 +363,13 @@ void ReadDisaggregated(const TrtllmJson& document, Draft& draft) {
 std::span<const Option> TrtllmOptions() { return kTrtllmOptions; }
 
 bool MayBeTrtllmYaml(std::string_view text) {
-  if (text.find("kv_cache_config:") == std::string_view::npos &&
-      text.find("generation_servers:") == std::string_view::npos &&
-      text.find("scheduler_config:") == std::string_view::npos &&
-      text.find("disable_overlap_scheduler:") == std::string_view::npos) {
-    return false;
-  }
+  constexpr std::string_view kNames[] = {
+      "kv_cache_config:",           "generation_servers:", "scheduler_config:",
+      "disable_overlap_scheduler:", "cuda_graph_config:",  "enable_attention_dp:"};
+  const auto has = [text](std::string_view name) {
+    return text.find(name) != std::string_view::npos;
+  };
+  if (std::none_of(std::begin(kNames), std::end(kNames), has)) return false;
   // A script that writes such a file begins with something else than a member.
   for (const std::string_view line : LinesIn(text)) {
     const std::string_view bare = Stripped(line);

@@ -24,7 +24,7 @@ void ReportImages(const RunView& run, Report& report) {
 std::string HangWords(const Scenario& scenario, const Report& report) {
   if (scenario.measure.horizon_s || report.running == 0) return "";
   return "vLLM hangs here: a prompt is cut where a state is kept, in front of an image that waits "
-         "for room in the encoder's cache, which the image before it holds (vLLM issue 40707). "
+         "for room in the encoder's cache, which the image before it holds. "
          "A larger max_num_batched_tokens makes room.";
 }
 

@@ -204,8 +204,8 @@ class Analytic final : public LatencyModel {
       all_reduces -= shared;
       kernels_ns_ +=
           AllReduceWaitNs(s.hardware, tp * replicas, s.engine.expert_exchange_latencies * shared);
-      collective_token_ns_ = AllReduceNs(s.hardware, tp * replicas,
-                                         shared * replicas * cost.collective_bytes_per_token);
+      collective_token_ns_ = exchange_token_ns_ = AllReduceNs(
+          s.hardware, tp * replicas, shared * replicas * cost.collective_bytes_per_token);
     }
     if (cost.tensor_parallel > 1) {
       kernels_ns_ += AllReduceWaitNs(s.hardware, tp, all_reduces);
@@ -271,11 +271,11 @@ class Analytic final : public LatencyModel {
     const double meeting = shape.group_tokens > 0 ? static_cast<double>(shape.group_tokens) /
                                                         static_cast<double>(cost_.expert_replicas)
                                                   : tokens;
-    if (cost_.expert_bytes > 0) AddExperts(meeting, of_prompts / tokens, parts);
+    if (cost_.expert_bytes > 0) AddExperts(meeting, tokens > 0 ? of_prompts / tokens : 0, parts);
     if (sampled > 0) parts.Blend(lm_head_, sampled);
     const double host = step_ns_ + sequence_ns_ * sequences;
-    double overhead =
-        host + sample_ns_ * (sampled - padding) + kernels_ns_ + collective_token_ns_ * meeting;
+    double overhead = host + sample_ns_ * (sampled - padding) + kernels_ns_ +
+                      collective_token_ns_ * tokens + exchange_token_ns_ * (meeting - tokens);
     if (shape.lora.adapters > 0) {
       parts.Add(adapters_.ComputeNs(shape.lora.tokens), adapters_.MemoryNs(shape.lora.adapters));
       overhead += adapters_.KernelsNs();
@@ -426,6 +426,7 @@ class Analytic final : public LatencyModel {
   double attention_flop_ns_, pair_ns_ = 0, expert_ns_ = 0, byte_ns_, kv_byte_ns_, step_ns_,
                              kernels_ns_, sequence_ns_, sample_ns_;
   double collective_token_ns_ = 0, log_untouched_ = 0;  // by one token
+  double exchange_token_ns_ = 0;                        // of these, what brings tokens to experts
   double unpacked_prompt_ns_ = 0;  // a token of a prompt more, by kernels of the engine
   double expert_bytes_ = 0;        // all experts; more than there are, where unpacking takes longer
   bool all_read_ = false;          // whatever the tokens choose
