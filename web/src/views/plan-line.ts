@@ -4,7 +4,7 @@ import type { PlanQuestion } from 'servecast';
 
 export type LineName = PlanQuestion | 'search';
 
-/** What is open stays so while the page is. */
+/** Open lines stay open until the page is left. */
 const open = new Set<LineName>(['max-rate']);
 
 export const isOpen = (name: LineName): boolean => open.has(name);
