@@ -92,7 +92,7 @@ test('Tools_EveryArgument_IsAnOptionOfItsCommand', () => {
 
 test('Calls_SayWhatTheCommandSays', () => {
   const set = { ...few, 'workload.arrivals.rate_per_s': 12 };
-  const words = ['--set', 'workload.requests=200', '--set', 'workload.arrivals.rate_per_s=12'];
+  const words = ['--set', 'workload.arrivals.rate_per_s=12', '--set', 'workload.requests=200'];
   const document = JSON.parse(servecast('show', chat, ...words));
   const [run, ofDocument, explain, compare, plan, show] = results(
     ['run', { scenario: chat, set, once: true }],

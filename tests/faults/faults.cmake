@@ -614,7 +614,7 @@ plant_in(router_kv_aware 208 "what a replica has leaves out the request itself"
 
 plant_in(router_cache_aware 212 "loads are out of balance by either threshold"
   [==[most - fewest <= most_apart_ ||]==]
-  [==[most - fewest <= most_apart_ && !Planted(212) ||]==])
+  [==[(most - fewest <= most_apart_ && !Planted(212)) ||]==])
 
 plant_in(router_cache_aware 213 "trees are never cut"
   [==[if (time / interval_ == evictions_) return;]==]

@@ -130,7 +130,8 @@ TEST(Hedges, EveryRequestEndsOnce_HoweverSliced) {
 // while the front end would take up the second too late for its client.
 TEST(Hedges, BehindASlowHost_EndOnce) {
   for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
-           {"workload.sessions={\"turns\":3,\"think_time_s\":0.5}", "workload.output_tokens.value=1",
+           {"workload.sessions={\"turns\":3,\"think_time_s\":0.5}",
+            "workload.output_tokens.value=1",
             "workload.prompt_tokens={\"distribution\":\"fixed\",\"value\":1500}",
             "engine.delivery_overhead_us=20000", "workload.retries.hedge_after_s=0.02"},
            {"engine.request_overhead_ms=40", "workload.retries.hedge_after_s=0.3",

@@ -11,10 +11,11 @@
 namespace servecast::testing {
 namespace {
 
-constexpr std::int64_t kCases = 400;
+constexpr std::int64_t kHybridCases = 400;
 
 TEST(HybridDifferential, RandomCases_EqualTheReplay) {
-  const std::int64_t cases = Asked("SERVECAST_CASES", kCases), first = Asked("SERVECAST_SEED", 1);
+  const std::int64_t cases = Asked("SERVECAST_CASES", kHybridCases),
+                     first = Asked("SERVECAST_SEED", 1);
   HybridCoverage seen;
   for (std::int64_t i = 0; i < cases; ++i) {
     const auto mismatch = HybridDifference(static_cast<std::uint64_t>(first + i), &seen);
@@ -40,7 +41,7 @@ TEST(HybridDifferential, RandomCases_EqualTheReplay) {
   std::string line = std::to_string(seen.cases) + " cases";
   for (const auto& [what, count] : contents) line += ", " + std::to_string(count) + " " + what;
   std::printf("%s\n", line.c_str());
-  if (cases < kCases) return;
+  if (cases < kHybridCases) return;
   for (const auto& [what, count] : contents) EXPECT_GT(count, 0) << what;
 }
 

@@ -36,7 +36,7 @@ struct EngineCase {
   std::int64_t most_image_tokens = 0;
   SlowdownSpec slowdowns = {};
   std::int64_t number = 0;  // of the replica
-  std::int64_t ranks = 1;  // in lock step, with the scheduler trtllm
+  std::int64_t ranks = 1;   // in lock step, with the scheduler trtllm
 };
 
 EngineCase EngineCaseOf(const RandomCase& random_case);

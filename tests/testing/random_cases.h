@@ -65,7 +65,7 @@ struct RandomCase {
   std::vector<RandomStage> stages;  // of a pipeline; empty: one
   RandomWindows windows;
   std::int64_t most_image_tokens = 0;  // of the largest image that the model can have; 0: none
-  SlowdownSpec slowdowns;              // of up to four replicas; one alone is the first
+  SlowdownSpec slowdowns = {};         // of up to four replicas; one alone is the first
 
   std::int64_t PoolBlocks() const {
     return windows.layers > 0 ? windows.pool_blocks : *engine.num_gpu_blocks_override;

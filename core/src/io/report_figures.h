@@ -411,14 +411,15 @@ void VisitSlow(const SlowReport& s, Put& put) {
 
 template <class Put>
 void VisitRetries(const RetryReport& r, Put& put) {
-  put.ObjectIf(r.on, "retries", {"", "Clients that try again or hedge; absent where they do neither."}, [&] {
-    put("attempts", {"", "Attempts that have arrived."}, r.attempts);
-    put("amplification", {"", "Attempts by request that has arrived."}, r.amplification);
-    put("retried", {"", "Requests with more than one attempt."}, r.retried);
-    put("given_up", {"", "Requests whose last attempt failed."}, r.given_up);
-    put("over_budget", {"", "Of them for want of a budget."}, r.over_budget);
-    put("tokens_lost", {"tokens", "Output tokens of attempts that failed."}, r.tokens_lost);
-  });
+  put.ObjectIf(
+      r.on, "retries", {"", "Clients that try again or hedge; absent where they do neither."}, [&] {
+        put("attempts", {"", "Attempts that have arrived."}, r.attempts);
+        put("amplification", {"", "Attempts by request that has arrived."}, r.amplification);
+        put("retried", {"", "Requests with more than one attempt."}, r.retried);
+        put("given_up", {"", "Requests whose last attempt failed."}, r.given_up);
+        put("over_budget", {"", "Of them for want of a budget."}, r.over_budget);
+        put("tokens_lost", {"tokens", "Output tokens of attempts that failed."}, r.tokens_lost);
+      });
   put.ObjectIf(r.hedges, "hedges", {"", "Clients that hedge; absent where they do not."}, [&] {
     put("sent", {"", "Second attempts."}, r.attempts - r.requests);
     put("won", {"", "Of them: had the first token."}, r.hedges_won);

@@ -249,7 +249,10 @@ function closest(report: Report): TemplateResult | string {
     ['meets', 'no_slo'].includes(verdict.state) || verdict.limit === ''
       ? nothing
       : html`<br /><small>${sentence(verdict.limit)}</small>`;
-  const bar = isLatency(target) && target.value_ms !== null ? html`<span data-side=${sideOf(target) ?? ''}>${marginBar(target)}</span>` : nothing;
+  const bar =
+    isLatency(target) && target.value_ms !== null
+      ? html`<span data-side=${sideOf(target) ?? ''}>${marginBar(target)}</span>`
+      : nothing;
   return html`${bar}${nameOfTarget(target)} ${valueText(target)}${reason}`;
 }
 
