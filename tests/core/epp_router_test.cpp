@@ -241,7 +241,7 @@ TEST(EppFlowControl, Overload_SaysOfTheQueueWhatWasSeen) {
   for (const bool gives_up : {false, true}) {
     const std::string flow = gives_up ? R"({"defaultRequestTTL": "2s"})" : "{}";
     const Report report = RunToEnd(Changed(
-        {"workload.num_requests=4000", "workload.arrivals.rate_per_s=60"}, Controlled(2, flow)));
+        {"workload.requests=4000", "workload.arrivals.rate_per_s=60"}, Controlled(2, flow)));
     ASSERT_EQ(report.saturation.state, SaturationState::kOverloaded);
     EXPECT_EQ(report.saturation.queue_grows, !gives_up);
     const bool says = report.verdict.sentence.find("the queue grows") != std::string::npos;

@@ -290,6 +290,7 @@ TEST(Invariants, I12_AllTimesScaled_ScaleAllResults) {
     KvOffloadSpec& offload = plain.engine.kv_offload;
     offload.cpu_bandwidth_gb_s = offload.disk_bandwidth_gb_s = 1;
     plain.latency.stalls = {};  // nor do draws that are rounded to a nanosecond
+    plain.slowdowns = {};
     const RandomCase scaled = Scaled(plain);
     const EngineRun once = RunOf(plain);
     const Result<EngineRun> run = RunEngine(

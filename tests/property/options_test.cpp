@@ -89,6 +89,7 @@ TEST(GarbageCollection, OfAnyShare_ChangesTimesOnly) {
     c.latency.enqueue_base = c.latency.enqueue_per_token = c.latency.enqueue_scramble = 0;
     c.horizon.reset();
     c.stages.clear();  // a pass delays whom it may
+    c.slowdowns = {};  // and moves steps into slow periods
     c.engine.gc_pass_us = 0;
     const ReferenceOutput without = RunReference(c);
     for (const double fraction : {0.1, 1.0}) {

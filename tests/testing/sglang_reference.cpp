@@ -718,7 +718,7 @@ std::int64_t Sglang::Encode(const Request& r, std::int64_t from, std::int64_t to
         std::find_if(embeddings_.begin(), embeddings_.end(),
                      [&](const PromptImage& kept) { return kept.content == image.content; });
     if (at != embeddings_.end()) {
-      ++out_.image_hits;
+      if (image.offset >= from) ++out_.image_hits;  // of its prompt's first step with it
       std::rotate(at, at + 1, embeddings_.end());
       continue;
     }
