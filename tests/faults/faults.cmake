@@ -373,7 +373,7 @@ plant_in(kv_link 403 "every transfer has the whole link"
   [==[(now - since_) / static_cast<WideInt>(flows_.size());]==]
   [==[(now - since_) / (Planted(403) ? 1 : static_cast<WideInt>(flows_.size()));]==])
 
-# This and 410 ask for the scheduler's entry.
+# It asks for the scheduler's entry.
 plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
   [==[#include "serving/replica/replica.h"]==]
   [==[#include "serving/replica/replica.h"
@@ -408,15 +408,6 @@ plant_in(vllm_scheduler 408 "prefills before it came count against a decode from
 plant_in(vllm_grants 409 "a token that is lost with its KV counts as made"
   [==[    if (replica_.HandsOver(slot.request)) {]==]
   [==[    if (replica_.HandsOver(slot.request) && !Planted(409)) {]==])
-
-plant_in(replica_hand_over 410 "another scheduler's blocks are free when the prefill ends"
-  [==[  const RequestId request = blocks.request;]==]
-  [==[  const RequestId request = blocks.request;
-  if (Planted(410) && in_.scheduler.policy != "vllm") {
-    kv_.Release(blocks.holding, request, blocks.blocks, 0, false);
-    scheduler_->Freed(blocks.blocks, blocks.tokens);
-    blocks.blocks = blocks.tokens = 0;
-  }]==])
 
 plant_in(job_scheduler 411 "the token that the prefill made travels, too"
   [==[CeilDiv(prompt, setup_.limits.block_size)]==]
