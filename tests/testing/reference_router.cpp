@@ -272,16 +272,20 @@ std::vector<TimeNs> ArrivalsAtReplicas(const RandomCase& random_case, std::int64
   }
   const std::unique_ptr<LatencyModel> latency = MakeLatency(random_case);
   std::vector<TimeNs> arrivals = PlaceByReference(random_case, replicas, router, run).placed;
+  const auto delay = [&](std::size_t r) {
+    return latency->EnqueueDelay(run.requests.prompt_tokens[r]);
+  };
   for (std::size_t r = 0; r < arrivals.size(); ++r) {
     for (std::size_t later = r + 1; later < arrivals.size(); ++later) {
-      const bool overtaken =
-          router.epp.ControlsFlow() || run.results.enqueue[later] < run.results.enqueue[r];
+      // Alone, of two that reach the queue at once the longer prompt has arrived before.
+      const bool overtaken = router.epp.ControlsFlow() || delay(later) > delay(r) ||
+                             run.results.enqueue[later] < run.results.enqueue[r];
       if (arrivals[r] >= 0 && arrivals[later] == arrivals[r] && overtaken) return {};
     }
   }
   for (std::size_t r = 0; r < arrivals.size(); ++r) {
     if (arrivals[r] < 0) continue;
-    arrivals[r] -= latency->EnqueueDelay(run.requests.prompt_tokens[r]);
+    arrivals[r] -= delay(r);
     if (arrivals[r] < 0) return {};
   }
   return arrivals;
