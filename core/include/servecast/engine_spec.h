@@ -262,6 +262,8 @@ struct SchedulerSpec {
   bool IsVllm() const { return policy == "vllm"; }
   const SglangSpec* Sglang() const { return policy == "sglang" ? &sglang : nullptr; }
   const TrtllmSpec* Trtllm() const { return policy == "trtllm" ? &trtllm : nullptr; }
+  // Replicas that share experts step together, as the ranks of one engine.
+  bool RanksInStep() const { return Trtllm() != nullptr && trtllm.enable_attention_dp; }
 
   friend bool operator==(const SchedulerSpec&, const SchedulerSpec&) = default;
 };

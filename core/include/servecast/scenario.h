@@ -134,9 +134,7 @@ struct Scenario {
 
   // Replicas that run in lock step, as the ranks of one engine. REQUIRES: one pool.
   std::int64_t RanksInStep() const {
-    const TrtllmSpec* trtllm = scheduler.Trtllm();
-    const bool in_step = trtllm != nullptr && trtllm->enable_attention_dp;
-    return in_step ? cluster.pool().attention_data_parallel : 1;
+    return scheduler.RanksInStep() ? cluster.pool().attention_data_parallel : 1;
   }
 };
 

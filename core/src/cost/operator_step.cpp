@@ -301,18 +301,18 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   if (use_ == For::kCoverage) return;
   const LeastTokens least(cost, hardware_);
   const Spread spread = SpreadOf(m, cost, hardware_);
+  const auto term_ns = [&spread](const Term& term, std::int64_t n) {
+    OperatorPoint point = term.point;
+    OperatorGrid::Places at = term.at;
+    point[0] = Real(n) * term.scale;
+    at[0] = term.grid->Find(0, point[0]);
+    return term.layers * term.grid->Ns(point, at) * (term.experts ? spread.At(point[0]) : 1);
+  };
   tokens_ = OctaveCurve(5, std::max<std::int64_t>(16384, 2 * s.engine.max_num_batched_tokens),
                         [&](std::int64_t n) {
                           if (n == 0) return 0.0;
                           double ns = small.Ns(Real(n));
-                          for (const Term& term : terms) {
-                            OperatorPoint point = term.point;
-                            OperatorGrid::Places at = term.at;
-                            point[0] = Real(n) * term.scale;
-                            at[0] = term.grid->Find(0, point[0]);
-                            const double slower = term.experts ? spread.At(point[0]) : 1;
-                            ns += term.layers * term.grid->Ns(point, at) * slower;
-                          }
+                          for (const Term& term : terms) ns += term_ns(term, n);
                           for (const Reduces& r : all_reduces) {
                             ns += r.calls * r.group.Ns(Real(n) * r.message);
                           }
@@ -323,14 +323,7 @@ void OperatorStep::MakeTokens(const Scenario& s, const ModelCost& cost) {
   if (replicas_ > 1) {
     const auto shared_ns = [&](std::int64_t n) {
       double ns = 0;
-      for (const Term& term : terms) {
-        if (!term.experts || n == 0) continue;
-        OperatorPoint point = term.point;
-        OperatorGrid::Places at = term.at;
-        point[0] = Real(n) * term.scale;
-        at[0] = term.grid->Find(0, point[0]);
-        ns += term.layers * term.grid->Ns(point, at) * spread.At(point[0]);
-      }
+      for (const Term& term : terms) ns += term.experts && n > 0 ? term_ns(term, n) : 0;
       const Reduces& exchange = all_reduces.back();
       return n == 0 ? 0.0 : ns + exchange.calls * exchange.group.Ns(Real(n) * exchange.message);
     };

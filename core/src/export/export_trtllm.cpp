@@ -61,9 +61,9 @@ std::set<std::string> SchedulerYaml(const SchedulerSpec& scheduler, std::string&
 
 // Ranks in lock step, each of so many GPUs; 1: none.
 std::int64_t LockStepRanks(ExportJob& job, std::size_t pool) {
-  const TrtllmSpec* o = job.Scheduler(pool).Trtllm();
-  const bool in_step = o != nullptr && o->enable_attention_dp;
-  return in_step ? job.scenario().cluster.pools[pool].attention_data_parallel : 1;
+  return job.Scheduler(pool).RanksInStep()
+             ? job.scenario().cluster.pools[pool].attention_data_parallel
+             : 1;
 }
 
 // Replicas that share experts and step by themselves: no server of TensorRT-LLM has such.

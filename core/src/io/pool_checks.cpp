@@ -104,16 +104,14 @@ class PoolChecks {
             Format("found %, allowed the same as in /engine/{}: it holds for all pools", name));
       };
       same(pool.compat != all.compat, "compat");
-      const bool in_step =
-          s_.scheduler.Trtllm() != nullptr && s_.scheduler.trtllm.enable_attention_dp;
-      if (in_step && Pools()[i].tensor_parallel > 1) {
+      if (s_.scheduler.RanksInStep() && Pools()[i].tensor_parallel > 1) {
         Add(i, "tensor_parallel",
             Format("found {}, allowed 1 with scheduler.enable_attention_dp: each GPU is a rank",
                    Pools()[i].tensor_parallel));
       }
       if (Pools().size() == 1) continue;
       const SchedulerSpec& own = Pools()[i].scheduler ? *Pools()[i].scheduler : s_.scheduler;
-      if (own.Trtllm() != nullptr && own.trtllm.enable_attention_dp) {
+      if (own.RanksInStep()) {
         AddOnce({Pools()[i].scheduler ? Format("/cluster/pools/{}/scheduler/enable_attention_dp", i)
                                       : "/scheduler/enable_attention_dp",
                  "found true, allowed false with several pools: ranks in lock step beside other "
