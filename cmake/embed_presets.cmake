@@ -52,6 +52,7 @@ foreach(kind IN LISTS kinds)
     if(ALL OR kind IN_LIST begins_with)
       if(NOT ALL) # The page does not show them; they are a fiftieth of what it downloads.
         string(REGEX REPLACE "  \"sources\": {[^{}]*},\n" "" text "${text}")
+        string(REGEX REPLACE "\n +" "\n" text "${text}")
       endif()
       literals_of("${text}")
     else()

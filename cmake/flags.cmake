@@ -130,6 +130,8 @@ function(servecast_unite target)
   endif()
   foreach(source IN LISTS arg_UNPARSED_ARGUMENTS)
     get_filename_component(folder ${source} DIRECTORY)
+    # A group's place among the others hangs on its name, so the name must not hang on where the project lies.
+    string(REPLACE "${PROJECT_SOURCE_DIR}/" "" folder "${folder}")
     string(MAKE_C_IDENTIFIER "in_${folder}" folder)
     # Policies are written from each other, with the same names in namespaces of their own: a kind is a group. So is
     # what a reference of a scheduler is made of.

@@ -39,8 +39,9 @@ inline constexpr RequestId kNoRequest = -1;
 // Ends the program (native: abort; wasm: trap) with the broken rule. For our bugs, never for input.
 [[noreturn]] void CheckFailed(const char* rule, const char* file, int line);
 
+// The file without its folder: a program is the same bytes wherever it is built.
 #define SERVECAST_CHECK(condition, rule) \
-  ((condition) ? static_cast<void>(0) : ::servecast::CheckFailed(rule, __FILE__, __LINE__))
+  ((condition) ? static_cast<void>(0) : ::servecast::CheckFailed(rule, __FILE_NAME__, __LINE__))
 
 constexpr std::int64_t CeilDiv(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 constexpr double Real(std::int64_t x) { return static_cast<double>(x); }

@@ -6,6 +6,7 @@
 
 #include "base/math.h"
 #include "base/text.h"
+#include "base/whole_engine.h"
 #include "cost/adapter_times.h"
 #include "cost/compared.h"
 #include "cost/launch.h"
@@ -191,13 +192,13 @@ extern const LatencyEntry kEntry;
 const LatencyEntry kEntry = {
     .name = "operators",
     .help = "Measured latencies of each operator on the GPU, added up, plus host time",
-    .make = Make,
-    .label = Label,
+    .make = OfWholeEngine(Make),
+    .label = OfWholeEngine(Label),
     .has = kModelForms | Features{Feature::kDrafts, Feature::kAdapters, Feature::kExpertReplicas,
                                   Feature::kExpertParallel},
     .lacks = kPlainStepsLack,
-    .best = Best,
-    .missing = Missing,
+    .best = OfWholeEngine(Best),
+    .missing = OfWholeEngine(Missing),
 };
 
 }  // namespace servecast::latency_operators

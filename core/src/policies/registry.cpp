@@ -147,10 +147,12 @@ const LatencyEntry& FindLatencyModel(std::string_view name) { return Find(Latenc
 namespace {
 
 // The first module has no more than one replica by vLLM's rules without drafts, adapters and queue
-// caps, the latency models that `auto` may be, and no word on a carried calibration.
-bool NeedsWholeEngine(const EngineSpec& engine, const SchedulerSpec& scheduler) {
-  return engine.speculative.On() || engine.max_loras > 0 || engine.max_num_queued_reqs ||
-         engine.max_num_queued_tokens || IsBlis(engine.compat) || scheduler.policy != "vllm";
+// caps, the analytic model, and no word on a carried calibration.
+bool NeedsWholeEngine(const EngineSpec& engine, const HardwareSpec& hardware,
+                      const SchedulerSpec& scheduler) {
+  return hardware.auto_backend != "analytic" || engine.speculative.On() || engine.max_loras > 0 ||
+         engine.max_num_queued_reqs || engine.max_num_queued_tokens || IsBlis(engine.compat) ||
+         scheduler.policy != "vllm";
 }
 
 bool NeedsWholeEngine(const Scenario& s) {
@@ -158,10 +160,11 @@ bool NeedsWholeEngine(const Scenario& s) {
   const bool maybe_queue = s.cluster.router == "epp" && s.cluster.epp.profile == kOwnEppProfile;
   return s.calibration.On() || s.workload.retries.On() || s.workload.retries.Hedges() ||
          s.cluster.slowdowns.On() || s.workload.HasImages() || HasCluster(s) || maybe_queue ||
-         HasLayerKinds(s.model) || NeedsWholeEngine(s.engine, s.scheduler) ||
+         HasLayerKinds(s.model) || NeedsWholeEngine(s.engine, s.hardware, s.scheduler) ||
          (!automatic && FindLatencyModel(s.latency.backend).make == nullptr) ||
          std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {
            return NeedsWholeEngine(pool.engine.value_or(s.engine),
+                                   pool.hardware.value_or(s.hardware),
                                    pool.scheduler.value_or(s.scheduler));
          });
 }
