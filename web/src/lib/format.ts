@@ -46,8 +46,8 @@ export function allowedInWords(message: string): string {
 /** A text of the engine's as a sentence, its signs as people write them; no number parts from its unit. */
 export function sentence(message: string): string {
   const text = allowedInWords(message);
-  // A name of the document's, or of a file, is none of a sentence's: max_num_seqs, config.json.
-  const upper = /^\w+[_.]\w/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
+  // A name of the document's, of a file or a model is none of a sentence's: max_num_seqs, config.json, gpt-oss-120b.
+  const upper = /^\w+[_.]\w|^[a-z][\w-]*\d/.test(text) ? text : text.charAt(0).toUpperCase() + text.slice(1);
   return `${upper}${/[.!?]$/.test(upper) ? '' : '.'}`
     .replaceAll('<=', '≤')
     .replaceAll('>=', '≥')

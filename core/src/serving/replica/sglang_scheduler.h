@@ -231,7 +231,6 @@ class SglangScheduler final : public Scheduler {
   // ---- A pass ----
   bool Schedule(StepPlan& plan);
   void Merge();
-  void MergeOne(JobId id);
   void DropDone();
   bool DecodeStep(StepPlan& plan);
   void RetractSome(StepPlan& plan);
