@@ -242,5 +242,48 @@ TEST(ImportImages, OfModelsWithAnEncoder_HaveIt) {
   EXPECT_EQ(text.document.find("vision"), std::string::npos) << text.document;
 }
 
+TEST(ImportImages, OfSglangsBenchmark) {
+  const auto images = [](const std::string& options) {
+    const Imported imported = Import(
+        "python -m sglang.launch_server --model-path Qwen/Qwen3-VL-8B-Instruct\n"
+        "python -m sglang.bench_serving --random-input-len 128 --random-output-len 64 "
+        "--num-prompts 50 --request-rate 2 " +
+        options);
+    const Json workload = ResolvedImport(imported)["workload"];
+    EXPECT_EQ(workload["prompt_tokens"]["max"], 128) << Listed(imported);
+    const Json& all = workload["images"];
+    return std::tuple(all["per_request"].get<int>(), all["width"].get<int>(),
+                      all["height"].get<int>());
+  };
+  EXPECT_EQ(images("--dataset-name image"), std::tuple(1, 1920, 1080));
+  EXPECT_EQ(images("--dataset-name image --image-count 3 --image-resolution 720p"),
+            std::tuple(3, 1280, 720));
+  EXPECT_EQ(images("--dataset-name image --image-resolution 512x768"), std::tuple(1, 768, 512));
+  EXPECT_EQ(images("--dataset-name random-image --random-image-num-images 2 "
+                   "--random-image-resolution 360p"),
+            std::tuple(2, 640, 360));
+  EXPECT_TRUE(Warns(Import("python -m sglang.bench_serving --dataset-name image "
+                           "--image-resolution huge"),
+                    "--image-resolution huge: found no size; 1080p here"));
+}
+
+// SGLang and TensorRT-LLM may split each expert over a part of the group.
+TEST(ImportOptions, ExpertParallelismOverAPartOfTheGroup_IsAWarning) {
+  const std::string sglang =
+      "python -m sglang.launch_server --model-path Qwen/Qwen3-30B-A3B --tp_size 4 ";
+  const std::string trtllm = "trtllm-serve Qwen/Qwen3-30B-A3B --tp_size 4 ";
+  const char* kSaid = "2 of a tensor-parallel group of 4: expert parallelism is modelled over the";
+  for (const std::string& text :
+       {sglang + "--ep_size 2", sglang + "--expert-parallel-size 2", trtllm + "--ep_size 2",
+        "cat > a.yml <<EOF\nmoe_expert_parallel_size: 2\nEOF\n" + trtllm + "--config a.yml"}) {
+    const Imported imported = Import(text);
+    EXPECT_TRUE(Warns(imported, kSaid)) << text << Listed(imported);
+    EXPECT_EQ(ResolvedImport(imported)["engine"]["enable_expert_parallel"], true) << text;
+  }
+  for (const std::string& text : {sglang + "--ep_size 4", trtllm + "--ep_size 4", sglang}) {
+    EXPECT_FALSE(Warns(Import(text), "expert parallelism")) << text;
+  }
+}
+
 }  // namespace
 }  // namespace servecast::testing

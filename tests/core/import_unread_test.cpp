@@ -25,6 +25,13 @@ std::vector<Program> Programs() {
   return {{"vllm serve Qwen/Qwen3-8B", VllmOptions()},
           {"python -m sglang.launch_server --model-path Qwen/Qwen3-8B", SglangOptions()},
           {"vllm bench serve --model Qwen/Qwen3-8B", BenchOptions()},
+          {"trtllm-serve Qwen/Qwen3-8B", TrtllmOptions()},
+          {"python -m sglang_router.launch_router", RouterOptions()},
+          {"vllm-router --policy random", RouterOptions()},
+          {"python -m vllm_router.app", RouterOptions()},
+          {"python -m sglang.bench_serving --model Qwen/Qwen3-8B", SglangBenchOptions()},
+          {"guidellm benchmark --model Qwen/Qwen3-8B", GuidellmOptions()},
+          {"aiperf profile --model Qwen/Qwen3-8B", AiperfOptions()},
           {"blis run --model qwen/qwen3-14b", BlisOptions()},
           {"python -m vidur.main --replica_config_device a100", VidurOptions()}};
 }
@@ -43,6 +50,75 @@ TEST(ImportUnread, OfEveryOption_AnUnknownValueIsNamed) {
           option.value == OptionValue::kCount || option.value == OptionValue::kNumber;
       if (!count) continue;
       EXPECT_TRUE(Says(Import(program.command + " " + name + " 1e309"), name + " 1e309")) << words;
+    }
+  }
+}
+
+// "--tp" and "--tp 2" of "--tp 2", of which the notes of the command's options have one or the
+// other.
+bool Names(const std::string& text, const std::string& name) {
+  for (std::size_t at = text.find(name); at != std::string::npos; at = text.find(name, at + 1)) {
+    const char next = at + name.size() < text.size() ? text[at + name.size()] : ' ';
+    if (next == ' ' || next == ',' || next == '=' || next == ':') return true;
+  }
+  return false;
+}
+
+// What is taken is not left out as well.
+TEST(ImportUnread, NoOption_IsTakenAndLeftOut) {
+  std::vector<Program> programs = Programs();
+  // Before the names of the router's options.
+  const std::string routed = "python -m sglang_router.launch_server --model-path Qwen/Qwen3-8B";
+  programs.push_back({routed, SglangOptions()});
+  std::vector<std::string> commands;
+  for (const Program& program : programs) {
+    for (const Option& option : program.options) {
+      const std::string begin = program.command + " --" + std::string(option.name);
+      for (const char* value : {"", " 2", " 0.5", " true", " auto", " fp8", " random", " image",
+                                " prefill", " cache_aware", " http://a,http://b"}) {
+        commands.push_back(begin + value);
+      }
+    }
+  }
+  for (const Option& option : RouterOptions()) {
+    for (const char* value : {"", " 2", " random", " http://a"}) {
+      commands.push_back(routed + " --router-" + std::string(option.name) + value);
+    }
+  }
+  for (const std::string& command : commands) {
+    const Imported imported = Import(command);
+    for (const ImportNote& left : imported.ignored) {
+      const std::string name = left.what.substr(0, left.what.find(' '));
+      for (const ImportNote& taken : imported.taken) {
+        EXPECT_FALSE(Names(taken.why, name)) << command << "\n" << Listed(imported);
+        const bool router = name.rfind("--router-", 0) == 0;
+        EXPECT_FALSE(router && Names(taken.why, "--" + name.substr(9))) << command;
+      }
+    }
+  }
+}
+
+// A valid value of an option changes the document, or is named.
+TEST(ImportUnread, NoOption_IsLostInSilence) {
+  for (const Program& program : Programs()) {
+    const std::string without = Import(program.command).document;
+    for (const Option& option : program.options) {
+      const std::string name = "--" + std::string(option.name);
+      const bool flag = option.value == OptionValue::kFlag || option.value == OptionValue::kSwitch;
+      const bool number =
+          option.value == OptionValue::kCount || option.value == OptionValue::kNumber;
+      std::vector<std::string> values = {"abc"};
+      if (flag) values = {""};
+      if (number) values = {"2", "0.5"};
+      if (!option.choices.empty() && !number) {
+        values = {std::string(option.choices.substr(option.choices.rfind('|') + 1))};
+      }
+      bool seen = false;
+      for (const std::string& value : values) {
+        const Imported imported = Import(program.command + " " + name + " " + value);
+        seen = seen || imported.document != without || Names(Listed(imported), name);
+      }
+      EXPECT_TRUE(seen) << program.command << " " << name;
     }
   }
 }

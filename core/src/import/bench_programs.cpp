@@ -39,6 +39,11 @@ constexpr Option kSglangBenchOptions[] = {
     {"gsp-system-prompt-len", kCount, {}, "", {}, {}, "2048 tokens"},
     {"gsp-question-len", kCount, {}, "", {}, {}, "128 tokens"},
     {"gsp-output-len", kCount, {}, "", {}, {}, "256 tokens"},
+    {"image-count", kCount, {}, "", "--random-image-num-images", {}, "one image"},
+    {"image-resolution", kText, {}, "", "--random-image-resolution", {}, "1080p"},
+    {"random-image-count", kFlag, {}, "each request has as many images here"},
+    {"image-format", kText, {}, kNoTime},
+    {"image-content", kText, {}, kNoTime},
     {"seed", kCount, "seed"},
     {"backend", kText, {}, ""},
     {"host", kText, {}, kNoTime},
@@ -125,6 +130,9 @@ class BenchLoad {
     double requests = Number("num-prompts", 1000);
     if (set == "random" || set == "random-ids") {
       SglangRandom();
+    } else if (set == "image" || set == "random-image") {
+      SglangRandom();
+      SglangImages("--dataset-name " + set);
     } else if (set == "generated-shared-prefix") {
       const double groups = Number("gsp-num-groups", 64);
       requests = groups * Number("gsp-prompts-per-group", 16);
@@ -233,6 +241,34 @@ class BenchLoad {
     Lengths(of(Number("random-input-len", 1024)), of(Number("random-output-len", 1024)));
   }
 
+  // "720p", or a height and a width, "512x768" (bench_serving.py, parse_image_resolution).
+  void SglangImages(const std::string& from) {
+    struct Resolution {
+      std::string_view name;
+      double width, height;
+    };
+    static constexpr Resolution kResolutions[] = {
+        {"1080p", 1920, 1080}, {"4k", 3840, 2160}, {"720p", 1280, 720}, {"360p", 640, 360}};
+    const std::string said = LowerCase(given_.Text("image-resolution").substr(0, 40));
+    Resolution size = kResolutions[0];
+    for (const Resolution& each : kResolutions) {
+      if (each.name == said) size = each;
+    }
+    const std::size_t cross = said.find('x');
+    if (cross != std::string::npos) {
+      const auto height = NumberIn(said.substr(0, cross)), width = NumberIn(said.substr(cross + 1));
+      if (height && width && *height >= 1 && *width >= 1) size = {said, *width, *height};
+    }
+    if (!said.empty() && size.name != said) {
+      draft_.Warn(Format("--image-resolution {}: found no size; 1080p here", ShownText(said)));
+    }
+    draft_.Take("workload.images",
+                {{"per_request", NumberJson(std::max(1.0, Number("image-count", 1)))},
+                 {"width", NumberJson(size.width)},
+                 {"height", NumberJson(size.height)}},
+                from);
+  }
+
   // "prompt_tokens=256,output_tokens=128", or the same as JSON.
   void GuidellmData() {
     const std::string data = given_.Text("data");
@@ -298,6 +334,10 @@ std::pair<BenchProgram, std::size_t> ProgramAt(const CommandWords& words, std::s
 }
 
 }  // namespace
+
+std::span<const Option> SglangBenchOptions() { return kSglangBenchOptions; }
+std::span<const Option> GuidellmOptions() { return kGuidellmOptions; }
+std::span<const Option> AiperfOptions() { return kAiperfOptions; }
 
 void ReadBenchPrograms(const ImportSource& source, Draft& draft) {
   for (const CommandWords& words : source.commands) {

@@ -91,6 +91,12 @@ class Draft {
   // Data-parallel ranks of the present server: replicas that share the experts, if the model has
   // any.
   void TakeDataParallel(std::int64_t ranks);
+  // A router's servers of a role ("" serves whole requests): how many, and of how many ranks each
+  // where the server does not say it. Their place in the order of texts does not matter.
+  void TakeWorkers(std::string_view role, std::int64_t count, std::int64_t ranks,
+                   std::string_view from);
+  // A router sends each request to a server for prefill, then to one for decode.
+  void TakeSplit(std::string_view from);
   // Whether the present server's GPUs reach each other through the host alone.
   void TakeLinks(bool through_host, std::string_view from);
   // The path of such a member for the present server.
@@ -117,6 +123,9 @@ class Draft {
   void SettleModel();
   void SettleVision();
   void SettleLinks();
+  void SettleWorkers(const nlohmann::json& base);
+  void SplitPools(const std::string& words);
+  void SettleRole(std::string_view role);
   void SettlePools(const nlohmann::json& base);
   void UndoRanks(nlohmann::json& pool);
   void DropLockStep(nlohmann::json& pools);
@@ -148,6 +157,13 @@ class Draft {
     std::string from;
   };
   std::map<std::size_t, Links> links_;  // of servers with several GPUs, by pool
+  struct Workers {
+    std::int64_t count = 0, ranks = 1;
+    std::string from;
+  };
+  std::map<std::string, Workers, std::less<>> workers_;  // by role
+  std::string split_;                                    // the words that say it
+  bool pools_of_base_ = false;  // no text starts a server: replicas of the base's by a router
   struct UnreadValue {
     std::string words, why, path, otherwise;
     bool warn;

@@ -416,6 +416,7 @@ void Draft::Settle(const Json& base) {
   SettleKvCache();
   SettlePooling();
   SettleUnread();
+  SettleWorkers(base);
   SettlePools(base);
   SettleGpuCount();
   SettleScaling();
@@ -500,11 +501,10 @@ void Draft::Complete(Json& base) {
       keep("lengths of requests");
     } else {
       // A router alone: the base's replicas are behind it.
-      const bool routes =
-          named == "cluster" && said->contains("router") && !said->contains("pools");
+      const bool routes = named == "cluster" && (pools_of_base_ || !said->contains("pools"));
       if (routes && base.contains(section) && base[section].is_object()) {
         base[section].update(*said);
-        keep("replicas");
+        if (!pools_of_base_) keep("replicas");
         continue;
       }
       const Json router = std::string_view(section) == "cluster" && base.contains(section) &&

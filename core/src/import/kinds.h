@@ -61,6 +61,14 @@ bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& dra
 bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& draft);
 bool ReadTrtllmLaunch(const CommandWords& words, ServerContext context, Draft& draft);
 
+// The module that starts SGLang's servers and the router before them, and its words for either;
+// the router's are without the "router-" before their names.
+inline constexpr std::string_view kRoutedServer = "sglang_router.launch_server";
+struct RoutedWords {
+  CommandWords server, router;
+};
+RoutedWords RoutedWordsIn(std::span<const std::string> words);
+
 // What KEDA's ScaledObject, or values of a chart in its form, says of the replicas.
 void TakeScaledObject(const nlohmann::json& spec, Draft& draft);
 
@@ -108,6 +116,10 @@ std::span<const Option> TrtllmOptions();
 std::span<const Option> BenchOptions();
 std::span<const Option> BlisOptions();
 std::span<const Option> VidurOptions();
+std::span<const Option> RouterOptions();
+std::span<const Option> SglangBenchOptions();
+std::span<const Option> GuidellmOptions();
+std::span<const Option> AiperfOptions();
 
 // Words behind "vllm serve" or "-m vllm.entrypoints.openai.api_server"; nullopt: none of these.
 std::optional<CommandWords> VllmArguments(const CommandWords& words);

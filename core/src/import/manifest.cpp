@@ -15,6 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
+constexpr std::string_view kNoProgram = "starts no server, router or benchmark that is known here";
+
 std::string MetadataNameOf(const Json& document) {
   const Json* metadata = ObjectIn(document, "metadata");
   return metadata == nullptr ? "" : TextIn(*metadata, "name");
@@ -109,7 +111,9 @@ void ReadDocument(const Json& document, const Variables& files, Draft& draft) {
     context.environment = GroupOf(*spec);
     context.nodes = GroupSizeOf(*spec);
   }
-  ReadPod(*pod, context, draft);
+  const std::size_t before = draft.kinds();
+  if (ReadPod(*pod, context, draft) || draft.kinds() > before) return;
+  draft.Ignore(Format("{} {}", kind, MetadataNameOf(document)), kNoProgram);
 }
 
 // A Compose service's environment, which is a list of NAME=value or an object, as Kubernetes has
@@ -198,7 +202,10 @@ void ReadServices(const Json& document, Draft& draft) {
     context.server.from = Format("a Compose service ({})", ShownText(name, 40));
     const Json* deploy = ObjectIn(service, "deploy");
     if (deploy != nullptr) context.server.replicas = CountIn(*deploy, "replicas").value_or(1);
-    if (!ReadContainer(container, context, draft)) continue;
+    const std::size_t before = draft.kinds();
+    const bool server = ReadContainer(container, context, draft);
+    if (!server && draft.kinds() == before) draft.Ignore(Format("service {}", name), kNoProgram);
+    if (!server) continue;
     const std::vector<std::string> devices = DevicesOf(service, container["env"]);
     draft.TakeDevices(context.server.from, devices);
     if (context.server.replicas > 1 && !devices.empty()) {

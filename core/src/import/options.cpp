@@ -176,8 +176,15 @@ void GivenOptions::LeaveUnread(std::size_t used, bool traffic, Draft& draft) {
     if (why.empty()) return false;
     const std::string_view path = given.option->path;
     // How many GPUs there are changes a forecast as much as its traffic does.
-    static constexpr std::string_view kRanks[] = {"data-parallel-size", "dp-size", "ep-size",
-                                                  "expert-parallel-size"};
+    static constexpr std::string_view kRanks[] = {"data-parallel-size",
+                                                  "dp-size",
+                                                  "ep-size",
+                                                  "expert-parallel-size",
+                                                  "intra-node-data-parallel-size",
+                                                  "prefill",
+                                                  "decode",
+                                                  "static-backends",
+                                                  "worker-urls"};
     const bool gpus =
         path.substr(0, 5) == "pool." ||
         std::find(std::begin(kRanks), std::end(kRanks), given.option->name) != std::end(kRanks);

@@ -187,6 +187,17 @@ std::int64_t GpusAskedFor(const Json& container) {
   return gpus;
 }
 
+// Routers and benchmarks, which are no servers. Whether there was one.
+bool ReadOthers(std::vector<CommandWords> commands, Draft& draft) {
+  const std::size_t before = draft.kinds();
+  ImportSource source;
+  source.commands = std::move(commands);
+  for (const ImportReader read : {ReadRouterCommand, ReadBenchCommand, ReadBenchPrograms}) {
+    read(source, draft);
+  }
+  return draft.kinds() > before;
+}
+
 bool ReadProgram(const Json& container, const PodContext& context, Draft& draft) {
   Variables environment = EnvironmentIn(container);
   environment.insert(context.environment.begin(), context.environment.end());
@@ -206,8 +217,13 @@ bool ReadProgram(const Json& container, const PodContext& context, Draft& draft)
     const std::string& script = words[i + (dashes ? 2 : 1)];
     const std::vector<CommandWords> commands = CommandsIn(script, environment);
     for (auto& [name, value] : AssignedIn(script)) environment[name] = value;
+    const bool others = ReadOthers(commands, draft);
     if (ReadLaunches(commands, server, draft, ReadWords)) return true;
+    if (others) return false;
   }
+  CommandWords program = words;
+  if (!own_command) program.insert(program.begin(), image);  // its entry point may be a router
+  if (ReadOthers({program}, draft)) return ReadWords(words, server, draft);
   if (ReadWords(words, server, draft)) return true;
   // The image's entry point is the server.
   const bool of_vllm =

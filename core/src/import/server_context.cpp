@@ -63,6 +63,16 @@ void TakeGpuParts(const ServerContext& context, Draft& draft) {
 
 }  // namespace
 
+void TakeExpertRanks(std::int64_t experts, std::int64_t tensor, const std::string& words,
+                     Draft& draft) {
+  draft.Take(draft.ServerPath("engine.enable_expert_parallel"), true, words);
+  if (experts == tensor) return;
+  draft.Warn(
+      Format("{} of a tensor-parallel group of {}: expert parallelism is modelled over the whole "
+             "group alone; the experts are spread over {} GPUs here",
+             ShownText(words, kShown), tensor, tensor));
+}
+
 void TakeServerShape(const ServerShape& shape, const ServerContext& context, Draft& draft) {
   const std::int64_t replicas = std::clamp<std::int64_t>(context.replicas, 1, 1024);
   // A server of data-parallel ranks is so many replicas here; with experts these share them.

@@ -219,9 +219,7 @@ class SglangServer {
       draft_.Take(Path("engine.cuda_graphs"), "eager", "--disable-cuda-graph");
     }
     if (given_.Find("is-embedding") != nullptr) draft_.TakePooling("--is-embedding");
-    if (Count("ep-size", "expert-parallel-size") > 1) {
-      draft_.Take(Path("engine.enable_expert_parallel"), true, "--ep-size");
-    }
+    ExpertParallel();
     if (given_.Text("retraction-policy") == "priority") {
       draft_.Take(Path("scheduler.retraction_policy"), "priority", "--retraction-policy priority");
     }
@@ -229,6 +227,14 @@ class SglangServer {
     if (policy == "lpm" || policy == "dfs-weight" || policy == "lof") {
       draft_.Take(Path("scheduler.schedule_policy"), policy, "--schedule-policy " + policy);
     }
+  }
+
+  void ExpertParallel() {
+    const std::int64_t experts = Count("ep-size", "expert-parallel-size");
+    if (experts <= 1) return;
+    const GivenOption* given = given_.Find("ep-size");
+    if (given == nullptr) given = given_.Find("expert-parallel-size");
+    TakeExpertRanks(experts, Count("tp-size", "tensor-parallel-size"), given->Words(), draft_);
   }
 
   void Cache() {
@@ -268,7 +274,7 @@ std::optional<std::size_t> ServerArguments(const CommandWords& words) {
     // A script in one word is cut again by itself.
     if (words[i].find(' ') != std::string::npos) continue;
     const bool worker = words[i] == "dynamo.sglang" && i > 0 && words[i - 1] == "-m";
-    const bool routed = words[i] == "sglang_router.launch_server";
+    const bool routed = words[i] == kRoutedServer;
     if (worker || routed || words[i].find("sglang.launch_server") != std::string::npos ||
         words[i].find("sglang/launch_server.py") != std::string::npos) {
       return i + 1;
@@ -288,9 +294,9 @@ bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& d
   if (container.gpus > 0) context.gpus = container.gpus;
   if (context.from.empty()) context.from = "a command of SGLang";
   if (context.version.empty()) context.version = VersionOfImage(container.image);
-  SglangServer(ReadOptions(std::span<const std::string>(words).subspan(*begin), kSglangOptions),
-               context, draft)
-      .Read();
+  CommandWords own(words.begin() + static_cast<std::ptrdiff_t>(*begin), words.end());
+  if (words[*begin - 1] == kRoutedServer) own = RoutedWordsIn(own).server;
+  SglangServer(ReadOptions(own, kSglangOptions), context, draft).Read();
   return true;
 }
 

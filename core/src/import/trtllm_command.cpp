@@ -185,6 +185,16 @@ class TrtllmServer {
     return said != nullptr && said->is_number() ? said->get<std::int64_t>() : 1;
   }
 
+  void TakeExperts(double ranks, const std::string& from) {
+    experts_ = static_cast<std::int64_t>(std::clamp(ranks, 1.0, 1e6));
+    experts_from_ = from;
+  }
+  void SettleExperts() {
+    if (experts_ > 1) {
+      TakeExpertRanks(experts_, Count("pool.tensor_parallel"), experts_from_, draft_);
+    }
+  }
+
   // Ranks of attention data parallelism, each of one GPU of the tensor-parallel group: 1, where
   // there is none, or `alone` says that it cannot be.
   std::int64_t TakeRanks(bool alone) {
@@ -206,10 +216,7 @@ class TrtllmServer {
       return TakeCacheType(text, from);
     }
     if (name == "moe_expert_parallel_size") {
-      if (NumberIn(text).value_or(1) > 1) {
-        draft_.Take(Path("engine.enable_expert_parallel"), true, from);
-      }
-      return;
+      return TakeExperts(NumberIn(text).value_or(1), from);
     }
     for (const YamlMember& member : kYamlMembers) {
       if (member.name != name) continue;
@@ -240,6 +247,8 @@ class TrtllmServer {
   }
 
   Draft& draft_;
+  std::int64_t experts_ = 1;
+  std::string experts_from_;
 };
 
 // Texts that a script writes into files, by the file's name: "cat > NAME <<EOF".
@@ -304,9 +313,8 @@ void ReadTrtllmServer(GivenOptions given, const ServerContext& context, Draft& d
     server.TakeCacheType(type->value.value_or("auto"), type->Words());
   }
   for (const char* name : {"ep-size", "expert-parallel-size"}) {
-    if (given.Number(name).value_or(1) > 1) {
-      draft.Take(server.Path("engine.enable_expert_parallel"), true, given.Find(name)->Words());
-    }
+    const GivenOption* option = given.Find(name);
+    if (option != nullptr) server.TakeExperts(given.Number(name).value_or(1), option->Words());
   }
   for (const char* name : {"extra-llm-api-options", "config", "extra-engine-args"}) {
     const GivenOption* option = given.Find(name);
@@ -325,6 +333,7 @@ void ReadTrtllmServer(GivenOptions given, const ServerContext& context, Draft& d
                            : mode.find("decode") == 0 ? "decode"
                                                       : context.role;
   const std::int64_t stages = server.Count("pool.pipeline_parallel");
+  server.SettleExperts();
   const std::int64_t ranks = server.TakeRanks(role.empty() && stages == 1);
   if (!role.empty() || stages > 1) {
     draft.Drop(server.Path("scheduler"));
@@ -402,6 +411,7 @@ void ReadTrtllmCommand(const ImportSource& source, Draft& draft) {
       server.TakePreset("", "a configuration of TensorRT-LLM");
     }
     server.TakeYaml(document);
+    server.SettleExperts();
     const std::int64_t ranks = server.TakeRanks(server.Count("pool.pipeline_parallel") == 1);
     if (ranks > 1) TakeServerShape({1, 1, ranks, ""}, {}, draft);
   }

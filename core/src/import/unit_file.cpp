@@ -105,6 +105,11 @@ void ReadService(const std::vector<std::string>& lines, Draft& draft) {
     for (const auto read : {ReadSglangLaunch, ReadTrtllmLaunch, ReadVllmLaunch}) {
       if (ReadLaunches(commands, context, draft, read)) break;
     }
+    ImportSource others;
+    others.commands = commands;
+    for (const ImportReader read : {ReadRouterCommand, ReadBenchCommand, ReadBenchPrograms}) {
+      read(others, draft);
+    }
   }
 }
 

@@ -46,6 +46,11 @@ struct ServerShape {
   std::int64_t tensor = 1, pipeline = 1, data = 1;
   std::string role;
 };
+// Experts that are spread over `experts` ranks, above 1, of a group of `tensor` GPUs. Warns where
+// that is a part of the group: there SGLang and TensorRT-LLM split each expert, too, which is not
+// modelled.
+void TakeExpertRanks(std::int64_t experts, std::int64_t tensor, const std::string& words,
+                     Draft& draft);
 void TakeServerShape(const ServerShape& shape, const ServerContext& context, Draft& draft);
 
 }  // namespace servecast
