@@ -46,6 +46,7 @@ std::int64_t KvGroups::Planned(std::int64_t, const KvRules&) const { std::abort(
 std::int64_t KvGroups::Longest(std::int64_t, std::int64_t, const KvRules&) const { std::abort(); }
 std::int64_t KvGroups::BlockBytes(std::int64_t, std::int64_t) const { std::abort(); }
 
+std::string ClusterNotes(const Scenario&, const Report&) { return ""; }
 void ReportPools(const RunView&, Report&) { std::abort(); }
 double PoolsScarcestUse(const RunView&, std::size_t, std::size_t) { std::abort(); }
 
@@ -53,6 +54,7 @@ void CheckScaling(const ClusterSpec&, Issues&) {}
 void CheckFailures(const Scenario&, Issues&) {}
 void CheckRollingUpdate(const ClusterSpec&, Issues&) {}
 void CheckSlowdowns(const Scenario&, Issues&) {}
+Issues CheckChanceOver(const Scenario&, const Trace&) { return {}; }
 void ReadEpp(EppSpec&, Issues&) {}
 void CheckEpp(const ClusterSpec&, Issues&) {}
 

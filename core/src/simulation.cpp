@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "cost/model_cost.h"
 #include "cost/nodes.h"
+#include "io/scaling_checks.h"
 #include "metrics/recorder.h"
 #include "metrics/records.h"
 #include "metrics/summarize.h"
@@ -45,6 +46,9 @@ Result<Deployment> Deployed(Scenario& scenario, const Trace& trace, Deployment* 
   Result<Deployment> deployment =
       made != nullptr ? Result<Deployment>(std::move(*made)) : Deploy(scenario);
   if (!deployment.ok()) return deployment;
+  if (scenario.cluster.slowdowns.On() || scenario.cluster.failures.On()) {
+    if (Issues often = CheckChanceOver(scenario, trace); !often.empty()) return often;
+  }
   const RunMemory memory = MemoryOfRun(scenario, trace);
   if (sizeof(void*) == 4 && memory.bytes > std::int64_t{UINT32_MAX}) {
     return Issue{"/workload", Format("found {} requests, whose run takes about {} MB; allowed what "

@@ -365,5 +365,17 @@ TEST(Sanity, EachBrokenBound_IsFound) {
   fails("utilisation", [](Report& r) { r.binding.busy_share = 1.01; });
 }
 
+// Rules between ranks that no rank keeps.
+TEST(Verdict, OptionsOfTrtllmWithoutBalance_AreSaid) {
+  const auto says = [](std::vector<std::string> overrides) {
+    overrides.insert(overrides.end(), {"scheduler.policy=trtllm", "workload.requests=5"});
+    return Contains(Judged(Changed(overrides)).verdict.note,
+                    "count with attention_dp_enable_balance alone");
+  };
+  EXPECT_FALSE(says({}));
+  EXPECT_TRUE(says({"scheduler.attention_dp_timeout_iters=60"}));
+  EXPECT_TRUE(says({"scheduler.attention_dp_batching_wait_iters=0"}));
+}
+
 }  // namespace
 }  // namespace servecast::testing

@@ -100,6 +100,13 @@ TEST(Scaling, WarmReplicas_ServeSooner) {
     const Issues issues = IssuesOf(Busy(std::move(overrides)));
     return issues.empty() ? std::string() : issues.front().path;
   };
+  const auto says = [](const Report& report) {
+    return report.verdict.note.find("A warm replica takes 6 s to wake (wake_s), longer than the") !=
+           std::string::npos;
+  };
+  EXPECT_FALSE(says(r)) << r.verdict.note;
+  warm[warm.size() - 2] = "cluster.scaling.wake_s=6";
+  EXPECT_TRUE(says(RunToEnd(Busy(warm))));
   warm[warm.size() - 2] = "cluster.scaling.wake_s=null";
   EXPECT_EQ(refused(warm), "/cluster/scaling/wake_s");
 }

@@ -1,7 +1,9 @@
 // Replicas that are slow for a while, run as everybody runs them. That steps last as long as they
 // should, the random cases of the differential tests say: one in eight is slow.
+#include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "core/documents.h"
@@ -123,6 +125,33 @@ TEST(SlowReplicas, WhatDoesNotCombine_IsRefused) {
   EXPECT_EQ(refused({R"(cluster.slowdowns={"mean_gap_s":1000})",
                      "cluster.pools.0.pipeline_parallel=2", "engine.async_scheduling=false"}),
             "/cluster/slowdowns");
+}
+
+// A run lists its periods and failures, whose number is bounded whatever its load is.
+TEST(SlowReplicas, TooManyPeriods_AreRefused) {
+  const std::vector<std::pair<std::string, std::string>> often = {
+      {R"(cluster.slowdowns={"mean_gap_s":1,"for_s":0.001})", "/cluster/slowdowns/mean_gap_s"},
+      {R"(cluster.failures={"mtbf_s":1,"restart_s":0})", "/cluster/failures/mtbf_s"}};
+  for (const auto& [chance, path] : often) {
+    Trace trace;
+    trace.rows = {{0, 10, 10}, {100'000'000'000'000, 10, 10}};  // 100,000 s apart
+    const Scenario replay = Parsed(Steady({"workload.arrivals.process=trace", chance}));
+    EXPECT_EQ(Simulation::Refusals(replay, trace), Issues());
+    trace.rows[1].arrival_ns *= 10;
+    const Issues refused = Simulation::Refusals(replay, trace);
+    ASSERT_EQ(refused.size(), 1u) << path;
+    EXPECT_EQ(refused[0].path, path);
+    EXPECT_NE(refused[0].message.find("here some 3,000,000"), std::string::npos)
+        << refused[0].message;
+    for (const char* slow :
+         {R"(workload.sessions={"turns":3,"think_time_s":1e6})",
+          R"(workload.arrivals={"process":"closed_loop","concurrency":1,"think_time_s":1e4})"}) {
+      const Issues issues = IssuesOf(Steady({chance, slow}));
+      const auto found = std::find_if(issues.begin(), issues.end(),
+                                      [&path = path](const Issue& i) { return i.path == path; });
+      EXPECT_NE(found, issues.end()) << path << " " << slow;
+    }
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include "io/scaling_checks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -70,14 +71,33 @@ namespace {
 // A run with more failures than that is none of serving, and would take minutes.
 constexpr double kMostFailures = 1e6;
 
-// One a replica in each `every_s`, where a run's time has room for too many of them.
-void CheckCount(const Scenario& scenario, double every_s, const char* path, const char* what,
-                Issues& issues) {
-  const ArrivalSpec& arrivals = scenario.workload.arrivals;
-  double span_s = scenario.measure.horizon_s.value_or(0);
-  if (span_s == 0 && HasRate(arrivals.process)) {
-    span_s = static_cast<double>(scenario.workload.requests) / arrivals.rate_per_s;
+// How long clients think between requests, at most by any class.
+double ThinkS(const WorkloadSpec& workload) {
+  double think_s = std::max(workload.arrivals.think_time_s, workload.sessions.think_time_s);
+  for (const ClassSpec& each : workload.classes) {
+    think_s = std::max(think_s, each.think_time_s.value_or(0));
   }
+  return think_s;
+}
+
+// Of a run, without the time that servers take: to the horizon, else of its arrivals. Of a trace
+// once it is known, `trace_s`.
+double SpanS(const Scenario& scenario, double trace_s) {
+  if (scenario.measure.horizon_s) return *scenario.measure.horizon_s;
+  const WorkloadSpec& workload = scenario.workload;
+  const ArrivalSpec& arrivals = workload.arrivals;
+  const auto requests = static_cast<double>(workload.requests);
+  const double think_s = ThinkS(workload);
+  if (arrivals.process == ArrivalProcess::kClosedLoop) {
+    return requests / static_cast<double>(arrivals.concurrency) * think_s;
+  }
+  const double turns_s = static_cast<double>(workload.sessions.turns - 1) * think_s;
+  return turns_s + (HasRate(arrivals.process) ? requests / arrivals.rate_per_s : trace_s);
+}
+
+// One a replica in each `every_s`, where a run's time has room for too many of them.
+void CheckCount(const Scenario& scenario, double span_s, double every_s, const char* path,
+                const char* what, Issues& issues) {
   const ClusterSpec& cluster = scenario.cluster;
   const std::int64_t replicas =
       cluster.scaling.On() ? cluster.scaling.max_replicas : cluster.Replicas();
@@ -87,6 +107,21 @@ void CheckCount(const Scenario& scenario, double every_s, const char* path, cons
       {path, Format("found %, allowed where replicas {} up to 1,000,000 times in a run, "
                     "here some {}",
                     what, ShortNumber(count))});
+}
+
+// Periods by chance.
+void CheckSlowCount(const Scenario& scenario, double span_s, Issues& issues) {
+  const SlowdownSpec& slow = scenario.cluster.slowdowns;
+  if (!slow.mean_gap_s || !slow.for_s) return;
+  CheckCount(scenario, span_s, *slow.mean_gap_s + *slow.for_s, "/cluster/slowdowns/mean_gap_s",
+             "are slow", issues);
+}
+
+void CheckFailureCount(const Scenario& scenario, double span_s, Issues& issues) {
+  const FailureSpec& failures = scenario.cluster.failures;
+  if (!failures.mtbf_s) return;
+  CheckCount(scenario, span_s, *failures.mtbf_s + failures.restart_s, "/cluster/failures/mtbf_s",
+             "fail", issues);
 }
 
 // Rows [at_s, replica].
@@ -106,19 +141,30 @@ void CheckReplicas(const NumberTable& rows, std::int64_t replicas, const char* p
 void CheckSlowdowns(const Scenario& scenario, Issues& issues) {
   const ClusterSpec& cluster = scenario.cluster;
   const SlowdownSpec& slow = cluster.slowdowns;
-  if (slow.mean_gap_s && slow.for_s) {
-    CheckCount(scenario, *slow.mean_gap_s + *slow.for_s, "/cluster/slowdowns/mean_gap_s",
-               "are slow", issues);
-  }
+  CheckSlowCount(scenario, SpanS(scenario, 0), issues);
   CheckReplicas(slow.schedule, cluster.Replicas(), "/cluster/slowdowns/schedule", issues);
+}
+
+Issues CheckChanceOver(const Scenario& scenario, const Trace& trace) {
+  Issues issues;
+  const ArrivalSpec& arrivals = scenario.workload.arrivals;
+  if (arrivals.process != ArrivalProcess::kTrace || trace.rows.empty()) return issues;
+  std::int64_t last = 0;
+  for (const TraceRow& row : trace.rows) last = std::max(last, row.arrival_ns);
+  const double requests = static_cast<double>(scenario.workload.requests);
+  const double times = arrivals.repeat > 0
+                           ? static_cast<double>(arrivals.repeat)
+                           : std::ceil(requests / static_cast<double>(trace.rows.size()));
+  const double span_s =
+      SpanS(scenario, static_cast<double>(last) / 1e9 / arrivals.rate_scale * times);
+  CheckSlowCount(scenario, span_s, issues);
+  CheckFailureCount(scenario, span_s, issues);
+  return issues;
 }
 
 void CheckFailures(const Scenario& scenario, Issues& issues) {
   const ClusterSpec& cluster = scenario.cluster;
-  if (cluster.failures.mtbf_s) {
-    CheckCount(scenario, *cluster.failures.mtbf_s + cluster.failures.restart_s,
-               "/cluster/failures/mtbf_s", "fail", issues);
-  }
+  CheckFailureCount(scenario, SpanS(scenario, 0), issues);
   if (cluster.failures.mtbf_s && cluster.failures.domain_replicas > 1 &&
       (cluster.scaling.On() || cluster.rolling_update.On())) {
     issues.push_back({"/cluster/failures/domain_replicas",

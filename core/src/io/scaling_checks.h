@@ -6,6 +6,7 @@
 
 #include "servecast/result.h"
 #include "servecast/scenario.h"
+#include "servecast/trace.h"
 
 namespace servecast {
 
@@ -20,6 +21,8 @@ void CheckScaling(const ClusterSpec& cluster, Issues& issues);
 void CheckFailures(const Scenario& scenario, Issues& issues);
 // Likewise. REQUIRES: cluster.slowdowns.On().
 void CheckSlowdowns(const Scenario& scenario, Issues& issues);
+// Likewise, of what happens by chance over a trace, whose length documents do not have.
+Issues CheckChanceOver(const Scenario& scenario, const Trace& trace);
 // Likewise. REQUIRES: cluster.rolling_update.On().
 void CheckRollingUpdate(const ClusterSpec& cluster, Issues& issues);
 

@@ -286,15 +286,7 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   if (!slowdowns.On() && (slowdowns.for_s || slowdowns.factor != SlowdownSpec{}.factor)) {
     add("No replica was slow: cluster.slowdowns has neither schedule nor mean_gap_s.");
   }
-  if (const SlowReport& slow = r.scaling.slow; slow.requests > 0) {
-    add(Format(
-        "{} of the answered requests were on a slow replica (steps {} times as long), and {} "
-        "of the slowest 1 %.",
-        Percent(slow.share), NumberText(slowdowns.factor), Percent(slow.tail_share)));
-  }
-  if (r.finished && update.On() && *update.at_s < r.simulated_s && !r.scaling.rolling_update_s) {
-    add("The rolling update was not over when the run ended.");
-  }
+  if (const std::string cluster = ClusterNotes(scenario, r); !cluster.empty()) add(cluster);
   if (const std::string unseen = UnseenWords(scenario, r.simulated_s);
       r.finished && !unseen.empty()) {
     add(unseen);

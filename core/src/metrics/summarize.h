@@ -87,6 +87,8 @@ void SplitTimes(const RunView& run, Report& report);
 void ReportImages(const RunView& run, Report& report);
 // What else is to be said where requests with images are left running; may be empty.
 std::string HangWords(const Scenario& scenario, const Report& report);
+// What else is to be said of clusters and of schedulers other than vLLM's; may be empty.
+std::string ClusterNotes(const Scenario& scenario, const Report& report);
 void ReportPools(const RunView& run, Report& report);
 // Mean W of a GPU by interval of the series; empty: not known. Behind ReportPools.
 std::vector<double> ReportPower(const RunView& run, Report& report);
