@@ -28,6 +28,8 @@ std::size_t FirstWithTimeout(const Scenario& s) {
   return i;
 }
 
+constexpr const char* kSimpleNames = "round_robin, random and least_outstanding";
+
 bool WeighsLoad(const Scenario& s) {
   constexpr std::string_view kSimple[] = {"round_robin", "random", "least_outstanding"};
   return std::find(std::begin(kSimple), std::end(kSimple), s.cluster.router) == std::end(kSimple);
@@ -63,8 +65,8 @@ constexpr FeatureRow kRows[] = {
     {kExpertReplicas, kOfCompat | kOfLatency,
      [](S s) { return s.cluster.pool().attention_data_parallel > 1; },
      "/cluster/pools/0/attention_data_parallel", "1", "with attention_data_parallel above 1"},
-    {kLoadRouters, kOfCompat, WeighsLoad, "/cluster/router/policy",
-     "round_robin, random and least_outstanding", "with such a router"},
+    {kLoadRouters, kOfCompat, WeighsLoad, "/cluster/router/policy", kSimpleNames,
+     "with cluster.router.policy"},
     {kScaling, kOfCompat, [](S s) { return s.cluster.scaling.On(); }, "/cluster/scaling/policy",
      "\"none\"", "with cluster.scaling"},
     {kFailures, kRules, [](S s) { return s.cluster.failures.On(); }, "/cluster/failures", "none",
@@ -207,10 +209,10 @@ constexpr FeaturePair kPairs[] = {
     {kQueueCaps, kClosedLoop, "a client that is turned away would ask again at once"},
     {kQueueCaps, kCappedClients, "a client that is turned away would ask again at once"},
     {kScaling, kRoles, "prefill and decode that scale apart are not modelled"},
-    {kScaling, kLoadRouters, "it knows a fixed number of replicas"},
+    {kScaling, kLoadRouters, "that router knows a fixed number of replicas"},
     {kScaling, kExpertReplicas, "replicas that share experts start together"},
     {kFailures, kRoles, "whose KV is on its way when a side fails is not modelled"},
-    {kFailures, kLoadRouters, "it knows a fixed number of replicas"},
+    {kFailures, kLoadRouters, "that router knows a fixed number of replicas"},
     {kFailures, kExpertReplicas, "replicas that share experts fail together"},
     {kFailures, kStages, "a failure with batches in several stages is not modelled"},
     {kFailures, kKvGroups, "a failure with KV in groups is not modelled"},
@@ -218,7 +220,7 @@ constexpr FeaturePair kPairs[] = {
     {kSlowdowns, kStages, "a slow GPU slows one stage, which is not modelled"},
     {kSlowdowns, kExpertReplicas, "replicas that share experts wait for the slowest"},
     {kRollingUpdate, kRoles, "an update has one pool"},
-    {kRollingUpdate, kLoadRouters, "it knows a fixed number of replicas"},
+    {kRollingUpdate, kLoadRouters, "that router knows a fixed number of replicas"},
     {kRollingUpdate, kExpertReplicas, "replicas that share experts start together"},
     {kRollingUpdate, kScaling, "their number stays as they are replaced"},
     {kQueueCaps, kRollingUpdate, "whom one turns away a router would send to another"},
@@ -231,7 +233,7 @@ constexpr FeaturePair kPairs[] = {
     {kHostOverlap, kSync,
      "host work for a step can run beside the step before it only if that step is formed so early"},
     {kHedges, kRoles, "which of two prefills goes on is not modelled"},
-    {kHedges, kLoadRouters, "it cannot be told to leave out a replica"},
+    {kHedges, kLoadRouters, "that router cannot be told to leave out a replica"},
     {kHedges, kStages,
      "an attempt that is cancelled with batches in several stages is not modelled"},
     {kHedges, kKvGroups, ""},
@@ -241,7 +243,7 @@ constexpr FeaturePair kPairs[] = {
     {kQueueCaps, kHedges, "whom one turns away a router would send to another"},
     {kRetries, kRoles, ""},
     {kRetries, kKvGroups, ""},
-    {kRetriedCaps, kLoadRouters, "a replica behind such a router turns nobody away"},
+    {kRetriedCaps, kLoadRouters, "a replica behind it turns nobody away"},
     {kFloat32, kQuantized, ""},
     {kStages, kKvGroups, "groups in several stages are planned, but not scheduled"},
     {kRoles, kKvGroups, "KV in groups between replicas is not modelled"},
@@ -313,7 +315,7 @@ class FeatureChecks {
                      [&](const FeatureRow& row) { return row.feature == pair.beside; });
     for (const FeatureRow& row : kRows) {
       if (row.feature != pair.refused || !row.asks(s_)) continue;
-      Add(std::string(row.path), row.allowed, beside->words, pair.why);
+      Add(std::string(row.path), row.allowed, WordsOf(*beside), pair.why);
     }
   }
 
@@ -326,6 +328,12 @@ class FeatureChecks {
       last = entry.name;
     }
     return names.empty() ? last : names + " and " + last;
+  }
+
+  // A router that is in the way, by its name, and those that are not.
+  std::string WordsOf(const FeatureRow& row) const {
+    if (row.feature != kLoadRouters) return std::string(row.words);
+    return Format("{} \"{}\" (any with {})", row.words, s_.cluster.router, kSimpleNames);
   }
 
   // One a path: what is allowed instead is the same.
