@@ -417,13 +417,14 @@ void VisitRetries(const RetryReport& r, Put& put) {
         put("amplification", {"", "Attempts by request that has arrived."}, r.amplification);
         put("retried", {"", "Requests with more than one attempt."}, r.retried);
         put("given_up", {"", "Requests whose last attempt failed."}, r.given_up);
-        put("over_budget", {"", "Of them for want of a budget."}, r.over_budget);
+        put("over_budget", {"", "Of them for want of a budget; hedges count apart."},
+            r.hedges ? 0 : r.over_budget);
         put("tokens_lost", {"tokens", "Output tokens of attempts that failed."}, r.tokens_lost);
       });
   put.ObjectIf(r.hedges, "hedges", {"", "Clients that hedge; absent where they do not."}, [&] {
     put("sent", {"", "Second attempts."}, r.attempts - r.requests);
     put("won", {"", "Of them: had the first token."}, r.hedges_won);
-    put("over_budget", {"", "Not sent for want of a budget."}, r.over_budget);
+    put("over_budget", {"", "Not sent for want of hedge_budget."}, r.over_budget);
     put("tokens_lost", {"tokens", "Output tokens of attempts that were not kept."}, r.tokens_lost);
   });
 }
