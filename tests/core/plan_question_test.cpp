@@ -380,5 +380,23 @@ TEST(Question, WhatCannotBeAsked_IsSaid) {
   EXPECT_EQ(RefusalOf(Question::Create("day", Loaded("40"), {}, options)).size(), 2u);
 }
 
+// Slow periods that few of the runs see: no number of replicas is sure to keep the target, and none
+// is sure to miss it.
+TEST(Question, MinGpusBesideRareSlowdowns_SaysThatItIsTooCloseToCall) {
+  Scenario rare = Loaded("40", "2");
+  rare.cluster.slowdowns.mean_gap_s = 300;
+  rare.cluster.slowdowns.for_s = 20;
+  rare.cluster.slowdowns.factor = 8;
+  const Question question = Answered("min-gpus", std::move(rare), {}, INT64_MAX);
+  EXPECT_EQ(json::parse(question.Json(false))["outcome"], "unknown");
+  const std::string sentence = question.Sentence();
+  EXPECT_NE(sentence.find("Too close to call wherever it was tried; closest is "),
+            std::string::npos)
+      << sentence;
+  EXPECT_NE(sentence.find("A replica is slow every 320 s in the mean and a run lasts 12.5 s"),
+            std::string::npos)
+      << sentence;
+}
+
 }  // namespace
 }  // namespace servecast::testing::plan_question_test

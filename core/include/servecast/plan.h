@@ -130,6 +130,8 @@ struct FleetAnswer {
   std::int64_t runs = 0, requests = 0;
   std::string refused;             // as of PlanAnswer
   std::optional<NeverKept> never;  // likewise
+  // kUnknown: the place whose targets are closest to being met; none: too little ran.
+  std::optional<PlanPoint> closest;
 
   // Of all pools: the answer, its ends, and the bound that no system can beat.
   std::int64_t Gpus() const;

@@ -2,6 +2,7 @@
 #include "plan/answers.h"
 
 #include <algorithm>
+#include <cmath>
 #include <string_view>
 
 #include "base/text.h"
@@ -32,6 +33,64 @@ std::string NeverSentence(const Scenario& scenario, const std::optional<NeverKep
       "{} keeps {}: {} of the prompts{} are longer than the engine accepts and are dropped, and "
       "the target allows {}.",
       nothing, Target(slo), Percent(never->dropped_share), of, Percent(1 - slo.percentile / 100));
+}
+
+namespace {
+
+// What happens to a replica by chance once in a longer time than a run lasts; "": nothing.
+std::string RareWords(const Scenario& scenario) {
+  const ClusterSpec& cluster = scenario.cluster;
+  const WorkloadSpec& workload = scenario.workload;
+  double span_s = scenario.measure.horizon_s.value_or(0);
+  if (span_s == 0 && HasRate(workload.arrivals.process)) {
+    span_s = static_cast<double>(workload.requests) / workload.arrivals.rate_per_s;
+  }
+  const auto rare = [span_s](const char* what, double every_s) {
+    return span_s == 0 || every_s < span_s
+               ? std::string()
+               : Format(
+                     " A replica {} every {} s in the mean and a run lasts {} s, so runs differ "
+                     "in how often it happens: longer runs (workload.requests) tell more.",
+                     what, ShortNumber(every_s), ShortNumber(span_s));
+  };
+  const SlowdownSpec& slow = cluster.slowdowns;
+  std::string words;
+  if (slow.mean_gap_s) words = rare("is slow", *slow.mean_gap_s + slow.for_s.value_or(0));
+  const FailureSpec& failures = cluster.failures;
+  if (failures.mtbf_s) words += rare("fails", *failures.mtbf_s + failures.restart_s);
+  return words;
+}
+
+// How much of its limit the target takes; nullopt: none of its requests ended.
+std::optional<double> ShareOfLimit(const SloSpec& slo, const PlanTarget& target) {
+  if (slo.metric == SloMetric::kAttainment) {
+    return target.unserved_share / std::max(1e-9, 1 - slo.percentile / 100);
+  }
+  return target.value ? std::optional(*target.value / slo.limit_ms) : std::nullopt;
+}
+
+}  // namespace
+
+std::string UnsureSentence(const Scenario& scenario, const PlanPoint* closest,
+                           std::string_view place) {
+  std::optional<std::size_t> worst;
+  for (std::size_t k = 0; closest != nullptr && k < closest->targets.size(); ++k) {
+    const auto share = ShareOfLimit(scenario.slo[k], closest->targets[k]);
+    if (!share) return kTooFew;
+    if (!worst || *share > *ShareOfLimit(scenario.slo[*worst], closest->targets[*worst])) worst = k;
+  }
+  if (!worst) return kTooFew;
+  const SloSpec& slo = scenario.slo[*worst];
+  const PlanTarget& target = closest->targets[*worst];
+  const std::string between =
+      target.low && target.high
+          ? Format(" ({} to {})", MeasuredMs(*target.low), MeasuredMs(*target.high))
+          : "";
+  const std::string value = slo.metric == SloMetric::kAttainment
+                                ? Percent(1 - target.unserved_share) + " of requests"
+                                : MeasuredMs(*target.value) + between;
+  return Format("Too close to call wherever it was tried; closest is {}: {} for {}.{}", place,
+                value, Target(slo), RareWords(scenario));
 }
 
 void WriteAnswer(double value, double low, double high, std::string_view unit, JsonWriter& out) {
@@ -191,7 +250,12 @@ std::string MaxRateSentence(const Scenario& scenario, const PlanAnswer& answer) 
     case PlanOutcome::kUnknown:
       break;
   }
-  return kTooFew;
+  const auto closest =
+      std::min_element(answer.curve.begin(), answer.curve.end(),
+                       [](const auto& a, const auto& b) { return a.strain < b.strain; });
+  if (closest == answer.curve.end()) return kTooFew;
+  return UnsureSentence(scenario, &*closest,
+                        Format("{} {}", ThreeDigits(closest->at), answer.unit));
 }
 
 void WriteMinGpus(const Scenario& scenario, const FleetAnswer& answer, JsonWriter& out) {
@@ -228,7 +292,10 @@ std::string MinGpusSentence(const Scenario& scenario, const FleetAnswer& answer)
                ? NeverSentence(scenario, answer.never, "No number of replicas")
                : "No number of replicas that can run keeps the targets: " + answer.refused + ".";
   }
-  if (answer.outcome != PlanOutcome::kFound) return kTooFew;
+  if (answer.outcome != PlanOutcome::kFound) {
+    return UnsureSentence(scenario, answer.closest ? &*answer.closest : nullptr,
+                          answer.closest ? Count(std::llround(answer.closest->at), "replica") : "");
+  }
   std::string pools;
   for (std::size_t i = 0; i < answer.pools.size(); ++i) {
     const PoolRole role = scenario.cluster.pools[i].role;
@@ -286,7 +353,7 @@ std::string GrowthSentence(const Scenario& scenario, const std::vector<GrowthSte
     case PlanOutcome::kUnbounded:
       return "The targets hold at every load that was tried.";
     case PlanOutcome::kUnknown:
-      return kTooFew;
+      return MaxRateSentence(scenario, now.most);
   }
   const bool more = steps.size() > 1;
   if (now.until_month < 0) {

@@ -17,6 +17,11 @@ namespace servecast {
 // The sentence where a run ended before enough requests had.
 inline constexpr const char* kTooFew = "Too little ran to judge the targets.";
 
+// The sentence where runs differ so much that no place is sure to keep the targets or to miss one.
+// `closest`: the place closest to keeping them, by its words ("with 3 replicas"); nullptr: kTooFew.
+std::string UnsureSentence(const Scenario& scenario, const PlanPoint* closest,
+                           std::string_view place);
+
 // That nothing keeps the targets; `nothing`: "No load". With the reason, where it is known.
 std::string NeverSentence(const Scenario& scenario, const std::optional<NeverKept>& never,
                           std::string_view nothing);

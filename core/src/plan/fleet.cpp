@@ -194,6 +194,7 @@ struct FleetPlan::State {
     FleetAnswer found;
     found.outcome = outcome;
     if (outcome != PlanOutcome::kFound) {
+      if (outcome == PlanOutcome::kUnknown) found.closest = Closest();
       answer = std::move(found);
       return true;
     }
@@ -230,6 +231,17 @@ struct FleetPlan::State {
     }
     answer = std::move(found);
     return true;
+  }
+
+  std::optional<PlanPoint> Closest() const {
+    std::optional<PlanPoint> closest;
+    for (const auto& [question, tried] : answers) {
+      if (tried.outcome != PlanOutcome::kUnknown) continue;
+      for (const PlanPoint& point : tried.curve) {
+        if (!closest || point.strain < closest->strain) closest = point;
+      }
+    }
+    return closest;
   }
 
   bool Spent() const { return options.most_work_in_all > 0 && work >= options.most_work_in_all; }
