@@ -19,15 +19,17 @@ namespace servecast {
 namespace {
 
 constexpr const char* kCatalogHelp =
-    "servecast catalog [models|gpus|engines|workloads|scenarios] [--json]\n"
-    "servecast catalog field WORD [--json]\n"
-    "servecast catalog report [--json]\n"
+    "servecast catalog [models|gpus|engines|workloads|scenarios] [-o text|json]\n"
+    "servecast catalog field WORD [-o text|json]\n"
+    "servecast catalog report [-o text|json]\n"
     "\n"
     "Lists presets, policies, every field of a scenario with unit, range, default and help, and "
     "the\n"
     "columns of the files that run writes; or the presets of one kind, or the fields whose path "
     "or\n"
     "help has a word, in at most 80 columns. report: every figure of a report's JSON.\n"
+    "\n"
+    "  -o text|json  text is the default, in a pipe, too; --json is -o json\n"
     "\n"
     "Exit 0: done. 2: bad input, every issue on stderr. 70: a bug of servecast.\n";
 
@@ -153,14 +155,25 @@ int PrintPresets(std::string_view kind, std::string_view word) {
 int CatalogCommand(const Words& arguments) {
   bool json = false;
   Words asked;
-  for (const std::string& arg : arguments) {
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string& arg = arguments[i];
     if (arg == "--help" || arg == "-h") {
       return PrintHelp(kCatalogHelp);
     }
+    const std::size_t equals = arg.find('=');
+    const std::string name = arg.substr(0, equals);
     if (arg == "--json") {
       json = true;
+    } else if (name == "-o" || name == "--output") {
+      const bool inside = equals != std::string::npos;
+      if (!inside && i + 1 == arguments.size()) return Usage(arg + " needs a value", "catalog");
+      const std::string form = inside ? arg.substr(equals + 1) : arguments[++i];
+      if (form != "text" && form != "json") {
+        return Usage("-o: found " + form + ", allowed text or json", "catalog");
+      }
+      json = form == "json";
     } else if (arg.rfind('-', 0) == 0) {
-      return Usage("unknown option " + arg);
+      return Usage("unknown option " + arg, "catalog");
     } else {
       asked.push_back(arg);
     }

@@ -23,7 +23,7 @@ std::string* ValueOfOption(const std::string& option, bool answers, TextArgument
   if (option == "--scenario") return &out.scenario;
   if (!answers) return nullptr;
   if (option == "--set") return &out.overrides.emplace_back();
-  if (option == "-o") return &out.answer.form;
+  if (option == "-o" || option == "--output") return &out.answer.form;
   if (option == "--fields") return &out.answer.fields;
   return option == "--color" ? &out.answer.colour : nullptr;
 }
@@ -63,12 +63,13 @@ std::optional<int> ReadTextArguments(const std::vector<std::string>& words,
       out.files.push_back(arg);
       continue;
     }
-    std::string* value = ValueOfOption(arg, answers, out);
-    if (value == nullptr) return Usage("unknown option " + arg, command);
-    if (i + 1 == words.size() || words[i + 1].empty()) {
-      return Usage(arg + " needs a value", command);
-    }
-    *value = words[++i];
+    const std::size_t equals = arg.rfind("--", 0) == 0 ? arg.find('=') : std::string::npos;
+    const std::string name = arg.substr(0, equals);
+    std::string* value = ValueOfOption(name, answers, out);
+    if (value == nullptr) return Usage("unknown option " + name, command);
+    const bool inside = equals != std::string::npos;
+    *value = inside ? arg.substr(equals + 1) : i + 1 < words.size() ? words[++i] : "";
+    if (value->empty()) return Usage(name + " needs a value", command);
   }
   if (out.files.empty()) return Usage("no file and no text given", command);
   return std::nullopt;

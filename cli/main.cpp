@@ -104,7 +104,7 @@ struct OwnWords {
 constexpr OwnWords kOwnWords[] = {
     {"calibrate",
      "--scenario --set --backend --alpha-noise-correction --hold-out -o --rows --advise"},
-    {"catalog", "--json"},
+    {"catalog", "--json -o"},
     {"fit-trace", "--json --scenario"},
     {"diagnose", "--scenario --set -o --fields --color"},
     {"import", "--scenario"},

@@ -78,6 +78,16 @@ std::string PartsTable(const std::string& metric, View blame, const Style& style
   return "\n" + table.Text(style);
 }
 
+// Whether slow replicas are why the slowest requests are slow.
+std::string SlowLine(View slow, const Style& style) {
+  if (!(slow["requests"].NumberOr(0) > 0)) return "";
+  const double tail = slow["tail_share"].NumberOr(0), all = slow["share"].NumberOr(0);
+  return "\n" + NamedLine(style, "slow",
+                          fmt::format("{} of the slowest 1 % of requests were on a slow replica, "
+                                      "and {} of all (cluster.slowdowns)",
+                                      WholePercent(tail), WholePercent(all)));
+}
+
 }  // namespace
 
 std::string ExplainText(View answer, const Style& style, const std::string& shown) {
@@ -85,6 +95,7 @@ std::string ExplainText(View answer, const Style& style, const std::string& show
   std::string out = VerdictLine(style, verdict["state"].Words(), verdict["sentence"].Words());
   if (!verdict["limit"].Words().empty()) out += Wrapped(style, "  ", verdict["limit"].Words());
   out += TargetTable(report, style);
+  out += SlowLine(report["slowdowns"], style);
   out += ReliefTable(answer["limits"], style);
   for (const std::string& metric : answer["blame"].Keys()) {
     out += PartsTable(metric, answer["blame"][metric], style);

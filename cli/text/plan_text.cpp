@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string>
 #include <vector>
@@ -152,6 +153,28 @@ std::string PolicyTable(View answer, const Style& style) {
 
 }  // namespace
 
+namespace {
+
+// " --set PATH=VALUE" as a shell takes it.
+std::string SetWords(const std::string& path, const std::string& value) {
+  const std::string words = path + "=" + value;
+  const bool plain = words.find_first_not_of(
+                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                         "0123456789_-.=/:") == std::string::npos;
+  return plain ? " --set " + words : " --set '" + words + "'";
+}
+
+// The replicas of each pool that were found.
+std::string ReplicaWords(const std::vector<View>& pools) {
+  std::string words;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    words += SetWords(fmt::format("cluster.pools.{}.replicas", i), pools[i]["replicas"].Plain());
+  }
+  return words;
+}
+
+}  // namespace
+
 std::string PlanText(View answer, const Style& style, const std::string& sentence,
                      const std::string& shown) {
   std::string out = Wrapped(style, "", sentence);
@@ -178,7 +201,7 @@ std::string PlanText(View answer, const Style& style, const std::string& sentenc
          NextLines(style,
                    {{"plan drill", "a replica lost, a slow one, a spike"},
                     {"plan tornado", "which input matters most"}},
-                   shown);
+                   shown + ReplicaWords(answer["pools"].Elements()));
 }
 
 namespace {
@@ -239,6 +262,49 @@ std::string CountsText(View counts) {
 
 }  // namespace
 
+namespace {
+
+// The pools of a design that has other roles than the scenario, by what each replica has.
+std::string PoolsOfDesign(View design) {
+  const double stages = design["values"]["cluster.pools.*.pipeline_parallel"].NumberOr(1);
+  std::string list;
+  for (const View pool : design["pools"].Elements()) {
+    const std::string role = pool["role"].Words();
+    list += fmt::format("{}{{\"role\":\"{}\",\"tensor_parallel\":{}}}", list.empty() ? "" : ",",
+                        role, std::lround(pool["gpus_per_replica"].NumberOr(1) / stages));
+  }
+  return SetWords("cluster.pools", "[" + list + "]");
+}
+
+// What makes the scenario `design`, as far as `own`, which is the scenario, differs; "": not known.
+std::string DesignWords(View design, View own) {
+  if (!design.Is() || !own.Is()) return "";
+  constexpr std::string_view kEvery = "cluster.pools.*.";
+  std::string words;
+  const std::vector<View> pools = design["pools"].Elements();
+  if (design["values"]["roles"].Plain() != own["values"]["roles"].Plain()) {
+    words += PoolsOfDesign(design);
+  }
+  for (const std::string& path : design["values"].Keys()) {
+    const std::string value = design["values"][path].Plain();
+    const bool same = value == own["values"][path].Plain();
+    if (same || path == "roles" || path == "prices") continue;
+    if (path == "hardware.preset") {
+      words += SetWords("hardware", "{\"preset\":\"" + value + "\"}");
+      continue;
+    }
+    const bool every = path.rfind(kEvery, 0) == 0;
+    for (std::size_t i = 0; i < (every ? pools.size() : 1); ++i) {
+      const std::string one =
+          every ? fmt::format("cluster.pools.{}.{}", i, path.substr(kEvery.size())) : path;
+      words += SetWords(one, value);
+    }
+  }
+  return words + ReplicaWords(pools);
+}
+
+}  // namespace
+
 std::string SearchText(View answer, const Style& style, const std::string& sentence,
                        const std::string& shown) {
   std::vector<View> points;
@@ -272,9 +338,16 @@ std::string SearchText(View answer, const Style& style, const std::string& sente
   for (const View warning : answer["warnings"].Elements()) {
     out += NamedLine(style, "note", warning.Words());
   }
+  const auto point_of = [&all](auto is) {
+    const auto found = std::find_if(all.begin(), all.end(), is);
+    return found == all.end() ? View() : *found;
+  };
+  const View found = point_of(
+      [&best](View point) { return best.Is() && point["id"].NumberOr(-2) == best.NumberOr(-1); });
+  const View own = point_of([](View point) { return point["own"].Truth(); });
   return out + "\n" +
          NextLines(style, {{"plan max-rate", "how far the load may grow"}, {"run", "all figures"}},
-                   shown);
+                   shown + DesignWords(found, own));
 }
 
 }  // namespace servecast

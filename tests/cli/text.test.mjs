@@ -277,6 +277,11 @@ test('Catalog_OfAKindOrAWord_IsPartOfTheWhole', { skip: slow }, () => {
   const found = servecast(['catalog', 'field', 'rate_per_s']).stdout;
   assert.match(found, /^workload\.arrivals\.rate_per_s\n {4}number, [^\n]*req\/s/m);
   for (const line of found.split('\n')) assert.ok(line.length <= 80, line);
+  const json = servecast(['catalog', 'gpus', '--json']).stdout;
+  assert.equal(servecast(['catalog', 'gpus', '-o', 'json']).stdout, json);
+  assert.equal(servecast(['catalog', 'gpus', '--output=json']).stdout, json);
+  assert.equal(servecast(['catalog', 'models', '-o', 'text']).stdout, servecast(['catalog', 'models']).stdout);
+  assert.match(servecast(['catalog', '-o', 'csv']).stderr, /-o: found csv, allowed text or json/);
   assert.equal(servecast(['catalog', 'nonsense']).status, 2);
   assert.equal(servecast(['catalog', 'field', 'no-such-word']).status, 2);
 });
@@ -291,6 +296,51 @@ test('Estimate_AsJson_HasTheFiguresOfItsText', () => {
     text,
     new RegExp(`TPOT mean ms +${Number(tpot.closed_form.toPrecision(4))} +${Number(tpot.simulated.toPrecision(4))}`),
   );
+});
+
+/** The commands under "next", each in one line. */
+const nextOf = (words) =>
+  servecast([...words, '-o', 'text']).stdout.split('  next ')[1].replaceAll(/\\\n +/g, '').replaceAll(/ +#.*/g, '');
+
+test('Next_IsAboutWhatAPlanFound', () => {
+  const fleet = ['plan', 'min-gpus', small, '--set', 'workload.arrivals.rate_per_s=300'];
+  const { pools } = JSON.parse(servecast([...fleet, '-o', 'json']).stdout);
+  assert.ok(pools[0].replicas > 1);
+  assert.match(nextOf(fleet), new RegExp(`plan drill .* --set cluster\\.pools\\.0\\.replicas=${pools[0].replicas}\n`));
+  const search = ['plan', 'search', small, '--over', 'engine.max_num_seqs=8,64', '--axes', 'tp,gpu,roles'];
+  const asked = [...search, '--over', 'hardware.preset=h200,l40s', '--set', 'workload.requests=300'];
+  const found = JSON.parse(servecast([...asked, '-o', 'json']).stdout);
+  const best = found.points.find(({ id }) => id === found.cheapest);
+  const words = nextOf(asked).split('\n')[0].trim().split(' ').slice(3);
+  const sets = words.map((word) => word.replaceAll("'", ''));
+  const again = servecast(['run', ...sets, '--once', '-o', 'json']);
+  assert.equal(again.status, 0, again.stderr);
+  const report = JSON.parse(again.stdout);
+  assert.equal(report.gpus ?? best.gpus, best.gpus);
+});
+
+test('Help_NamesDrillsAndRouters', () => {
+  const drills = servecast(['plan', '--help']).stdout;
+  for (const each of ['one replica fewer', 'twice as slow', 'a rolling update', 'a spike', "a node's replicas"]) {
+    assert.ok(drills.includes(each), each);
+  }
+  const routers = servecast(['import', '--help']).stdout;
+  for (const each of ['sglang_router.launch_router', 'smg launch', 'vllm-router']) assert.ok(routers.includes(each), each);
+});
+
+test('Explain_SaysThatTheSlowestWereOnASlowReplica', () => {
+  const slow = ['explain', small, '--set', 'cluster.slowdowns={"mean_gap_s":5,"for_s":1,"factor":3}'];
+  const { slowdowns } = JSON.parse(servecast([...slow, '-o', 'json']).stdout).report;
+  const text = servecast([...slow, '-o', 'text']).stdout.replaceAll(/\s+/g, ' ');
+  assert.ok(slowdowns.tail_share > 0);
+  assert.ok(text.includes(`slow ${Math.round(100 * slowdowns.tail_share)} % of the slowest 1 % of requests were on a slow`));
+});
+
+test('Import_TakesAnOptionInOneWord', () => {
+  const words = ['import', 'vllm serve Qwen/Qwen3-8B'];
+  const apart = servecast([...words, '--scenario', 'llama-3.1-8b-h100-chat']);
+  assert.equal(servecast([...words, '--scenario=llama-3.1-8b-h100-chat']).stdout, apart.stdout);
+  assert.equal(apart.status, 0, apart.stderr);
 });
 
 test('Help_OfEveryCommand_SaysItsExitCodes', { skip: slow }, () => {
