@@ -190,7 +190,8 @@ void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
   }
   const bool path = given.Text("dataset-path").find("ShareGPT") != std::string::npos;
   if (set == "sharegpt" || (set.empty() && path)) {
-    return TakeShareGpt(number("sharegpt-output-len", 0), "--dataset-name sharegpt", draft);
+    return TakeShareGpt(number("sharegpt-output-len", 0),
+                        set.empty() ? "--dataset-path" : "--dataset-name sharegpt", draft);
   }
   if (set == "random-mm") TakeImages(given, draft);
   if (set != "random" && set != "random-mm" && !set.empty()) {
@@ -204,7 +205,7 @@ void TakeLengthsOf(const GivenOptions& given, Draft& draft) {
   const double share = std::min(number("random-range-ratio", 0), 0.999);
   TakeLengths(LengthAround(number("random-input-len", number("input-len", 1024)), share),
               LengthAround(number("random-output-len", number("output-len", 128)), share),
-              set == "random-mm" ? "--dataset-name random-mm" : "--dataset-name random", draft);
+              set.empty() ? "vllm bench serve's default" : "--dataset-name " + set, draft);
   prefix(1, number("random-prefix-len", 0), "--random-prefix-len");
 }
 
@@ -256,9 +257,9 @@ void ReadBenchCommand(const ImportSource& source, Draft& draft) {
       const bool script = BaseName(words[i]) == "benchmark_serving.py";
       if (!bench && !script) continue;
       draft.Found("vllm bench serve");
-      Read(ReadOptions(std::span<const std::string>(words).subspan(i + (bench ? 3 : 1)),
-                       kBenchOptions),
-           draft);
+      ReadNamingIdle(ReadOptions(std::span<const std::string>(words).subspan(i + (bench ? 3 : 1)),
+                                 kBenchOptions),
+                     draft, Read);
       break;
     }
   }

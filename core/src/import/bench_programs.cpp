@@ -113,9 +113,8 @@ std::vector<std::string_view> ReadApart(std::span<const Option> options) {
 
 class BenchLoad {
  public:
-  BenchLoad(std::span<const std::string> words, std::span<const Option> options, std::string from,
-            Draft& draft)
-      : given_(ReadOptions(words, options)), from_(std::move(from)), draft_(draft) {
+  BenchLoad(GivenOptions given, std::span<const Option> options, std::string from, Draft& draft)
+      : given_(std::move(given)), from_(std::move(from)), draft_(draft) {
     given_.LeaveUnread(0, true, draft_);
     if (const std::string model = given_.Text("model"); !model.empty()) {
       draft_.TakeModelName(model, "--model");
@@ -143,7 +142,8 @@ class BenchLoad {
       Lengths(FixedLength(Number("gsp-question-len", 128)),
               FixedLength(Number("gsp-output-len", 256)));
     } else if (set.empty() || set == "sharegpt") {
-      TakeShareGpt(Number("sharegpt-output-len", 0), "--dataset-name sharegpt", draft_);
+      TakeShareGpt(Number("sharegpt-output-len", 0),
+                   set.empty() ? "bench_serving's default" : "--dataset-name sharegpt", draft_);
     } else {
       const std::string name = ShownText(set, kShown);
       draft_.Ignore("--dataset-name " + name, kSetElsewhere);
@@ -316,6 +316,17 @@ class BenchLoad {
 
 enum class BenchProgram { kNone, kSglang, kGuidellm, kAiperf };
 
+// By BenchProgram, from kSglang.
+struct ProgramOfLoad {
+  std::string_view name;
+  std::span<const Option> options;
+  void (BenchLoad::*read)();
+};
+constexpr ProgramOfLoad kPrograms[] = {
+    {"sglang.bench_serving", kSglangBenchOptions, &BenchLoad::Sglang},
+    {"guidellm benchmark", kGuidellmOptions, &BenchLoad::Guidellm},
+    {"aiperf profile", kAiperfOptions, &BenchLoad::Aiperf}};
+
 // Which program the words at `i` start, and where its options begin.
 std::pair<BenchProgram, std::size_t> ProgramAt(const CommandWords& words, std::size_t i) {
   const std::string_view word = BaseName(words[i]);
@@ -345,16 +356,13 @@ void ReadBenchPrograms(const ImportSource& source, Draft& draft) {
       const auto [program, begin] = ProgramAt(words, i);
       if (program == BenchProgram::kNone) continue;
       const auto rest = std::span<const std::string>(words).subspan(std::min(begin, words.size()));
-      if (program == BenchProgram::kSglang) {
-        draft.Found("sglang.bench_serving");
-        BenchLoad(rest, kSglangBenchOptions, "sglang.bench_serving", draft).Sglang();
-      } else if (program == BenchProgram::kGuidellm) {
-        draft.Found("guidellm benchmark");
-        BenchLoad(rest, kGuidellmOptions, "guidellm benchmark", draft).Guidellm();
-      } else {
-        draft.Found("aiperf profile");
-        BenchLoad(rest, kAiperfOptions, "aiperf profile", draft).Aiperf();
-      }
+      const ProgramOfLoad& each = kPrograms[static_cast<std::size_t>(program) - 1];
+      draft.Found(std::string(each.name));
+      ReadNamingIdle(ReadOptions(rest, each.options), draft,
+                     [&each](GivenOptions given, Draft& into) {
+                       BenchLoad load(std::move(given), each.options, std::string(each.name), into);
+                       (load.*each.read)();
+                     });
       break;
     }
   }

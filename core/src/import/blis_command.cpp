@@ -132,6 +132,10 @@ class Run {
     return given_.Number(name).value_or(otherwise);
   }
 
+  std::string OrDefault(std::string_view name) const {
+    return given_.Find(name) == nullptr ? "BLIS's default" : Format("--{}", name);
+  }
+
   // Whose quirks: the names of options tell the age.
   void Rules() {
     const bool old = given_.Find("max-num-running-reqs") != nullptr ||
@@ -197,7 +201,7 @@ class Run {
 
   void Cluster() {
     const double instances = std::clamp(Number("num-instances", 1), 1.0, 1024.0);
-    draft_.Take("cluster.pools.0.replicas", NumberJson(instances), "--num-instances");
+    draft_.Take("cluster.pools.0.replicas", NumberJson(instances), OrDefault("num-instances"));
   }
 
   void Arrivals() {
@@ -212,7 +216,8 @@ class Run {
     // The command's arrivals have equal gaps, whatever its documents say (inference-sim,
     // "distribution").
     draft_.Take("workload.arrivals",
-                {{"process", "constant"}, {"rate_per_s", NumberJson(Number("rate", 1))}}, "--rate");
+                {{"process", "constant"}, {"rate_per_s", NumberJson(Number("rate", 1))}},
+                OrDefault("rate"));
     draft_.Assume("workload.requests", 100, "BLIS's default");
   }
 
@@ -259,8 +264,9 @@ void ReadBlisCommand(const ImportSource& source, Draft& draft) {
       const bool program =
           name == "blis" || name == "simulation_worker" || (name == "main.go" && words[0] == "go");
       if (!program || words[i + 1] != "run") continue;
-      Run(ReadOptions(std::span<const std::string>(words).subspan(i + 2), kBlisOptions), draft)
-          .Read();
+      ReadNamingIdle(ReadOptions(std::span<const std::string>(words).subspan(i + 2), kBlisOptions),
+                     draft,
+                     [](GivenOptions given, Draft& into) { Run(std::move(given), into).Read(); });
       break;
     }
   }

@@ -351,6 +351,15 @@ std::string Draft::ServerPath(std::string_view path) const {
   return own ? here + "." + std::string(path) : std::string(path);
 }
 
+bool Draft::ReadsAs(const Draft& other) const {
+  return SaysTheSame(other) && out_.kinds == other.out_.kinds && out_.taken == other.out_.taken &&
+         out_.ignored == other.out_.ignored && out_.remarks == other.out_.remarks &&
+         out_.warnings == other.out_.warnings && out_.measured == other.out_.measured &&
+         unread_.size() == other.unread_.size() && workers_ == other.workers_ &&
+         split_ == other.split_ && sampling_ == other.sampling_ && pooling_ == other.pooling_ &&
+         unknown_gpu_ == other.unknown_gpu_;
+}
+
 const Json* Draft::Find(std::string_view path) const { return MemberAt(said_, path); }
 
 void Draft::Drop(std::string_view path) { At(path) = nullptr; }

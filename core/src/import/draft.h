@@ -107,6 +107,8 @@ class Draft {
   // nullptr: no text said it.
   const nlohmann::json* Find(std::string_view path) const;
   void Drop(std::string_view path);
+  // Whether another draft was read to the same members and notes.
+  bool ReadsAs(const Draft& other) const;
   // Whether other servers say the same of all members.
   bool SaysTheSame(const Draft& other) const {
     return said_ == other.said_ && model_name_ == other.model_name_;
@@ -160,6 +162,7 @@ class Draft {
   struct Workers {
     std::int64_t count = 0, ranks = 1;
     std::string from;
+    friend bool operator==(const Workers&, const Workers&) = default;
   };
   std::map<std::string, Workers, std::less<>> workers_;  // by role
   std::string split_;                                    // the words that say it

@@ -61,6 +61,9 @@ bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& dra
 bool ReadSglangLaunch(const CommandWords& words, ServerContext context, Draft& draft);
 bool ReadTrtllmLaunch(const CommandWords& words, ServerContext context, Draft& draft);
 
+// Whether a command starts a router, by its program, module or image.
+bool StartsRouter(const CommandWords& words);
+
 // The module that starts SGLang's servers and the router before them, and its words for either;
 // the router's are without the "router-" before their names.
 inline constexpr std::string_view kRoutedServer = "sglang_router.launch_server";

@@ -299,6 +299,60 @@ void TakeOptions(const GivenOptions& given, std::span<const std::string_view> ap
   }
 }
 
+namespace {
+
+// The option with another value that it may have; nullopt: it has no other.
+std::optional<GivenOption> WithOtherValue(GivenOption given) {
+  const Option& option = *given.option;
+  if (!given.value) return std::nullopt;
+  const bool number = option.value == OptionValue::kCount || option.value == OptionValue::kNumber;
+  std::string other = "another-" + *given.value;
+  if (number) {
+    const auto value = NumberIn(*given.value, true);
+    other = value ? NumberText(std::floor(*value * 2) + 1) : "3";
+  } else if (!option.choices.empty()) {
+    const std::string_view first = option.choices.substr(0, option.choices.find('|'));
+    const std::string_view last = option.choices.substr(option.choices.rfind('|') + 1);
+    other = first == LowerCase(*given.value) ? last : first;
+  }
+  given.value = other;
+  given.all = {other};
+  return given;
+}
+
+}  // namespace
+
+void ReadNamingIdle(const GivenOptions& given, Draft& draft,
+                    const std::function<void(GivenOptions, Draft&)>& read) {
+  constexpr std::size_t kMostOptions = 64, kMostCommands = 16, kMostBytes = 20'000;
+  std::size_t bytes = 0;
+  for (const GivenOption& each : given.options)
+    bytes += each.Words().size() + 100 * each.all.size();
+  const bool few = given.options.size() <= kMostOptions && bytes <= kMostBytes &&
+                   given.positionals.size() <= kMostOptions && draft.kinds() <= kMostCommands;
+  read(given, draft);
+  if (!few) return;
+  const auto drafted = [&read](const GivenOptions& options) {
+    Draft alone;
+    read(options, alone);
+    return alone;
+  };
+  const Draft whole = drafted(given);
+  for (std::size_t i = 0; i < given.options.size(); ++i) {
+    const Option* option = given.options[i].option;
+    if (option == nullptr || !option->path.empty() || !option->why.empty()) continue;
+    GivenOptions changed = given;
+    // That of a default has no effect either, but another one would have.
+    if (const auto other = WithOtherValue(given.options[i])) {
+      changed.options[i] = *other;
+      if (!drafted(changed).ReadsAs(whole)) continue;
+    }
+    changed.options.erase(changed.options.begin() + static_cast<std::ptrdiff_t>(i));
+    if (!drafted(changed).ReadsAs(whole)) continue;
+    draft.Ignore(given.options[i].Words(), "has no effect beside the other options");
+  }
+}
+
 void TakePooled(const GivenOptions& given, std::initializer_list<std::string_view> names,
                 Draft& draft) {
   for (const std::string_view name : names) {

@@ -1,6 +1,7 @@
 // Options of a command line, by a table: which member of a scenario each is, or why it is none.
 #pragma once
 
+#include <functional>
 #include <initializer_list>
 #include <optional>
 #include <span>
@@ -73,6 +74,12 @@ GivenOptions ReadOptions(std::span<const std::string> words, std::span<const Opt
 
 // Takes those with a path into the draft and names the others; those in `apart` are the caller's.
 void TakeOptions(const GivenOptions& given, std::span<const std::string_view> apart, Draft& draft);
+
+// Reads options into the draft, and names those that are read apart and have no effect beside the
+// others ("--burstiness" without a rate). `read` is called once for each of these, too, with a
+// draft of its own.
+void ReadNamingIdle(const GivenOptions& given, Draft& draft,
+                    const std::function<void(GivenOptions, Draft&)>& read);
 
 // Options that say what a benchmark asks a server for: to pool ("openai-embeddings", "vllm-rerank",
 // "rankings", "/v1/score"), or else nothing that takes time.

@@ -93,10 +93,10 @@ std::string_view RouterNameAt(const CommandWords& words, std::size_t i) {
   const auto among = [](const auto& names, std::string_view name) {
     return std::find(std::begin(names), std::end(names), name) != std::end(names);
   };
-  if (i > 0 && words[i - 1] == "-m") return among(kModules, words[i]) ? words[i] : "";
-  std::string_view name = BaseName(words[i]);
+  const bool module = i > 0 && words[i - 1] == "-m";
+  std::string_view name = module ? std::string_view(words[i]) : BaseName(words[i]);
   name = name.substr(0, name.find(':'));  // without the tag of an image
-  return among(kPrograms, name) ? name : "";
+  return (module ? among(kModules, name) : among(kPrograms, name)) ? name : std::string_view();
 }
 
 // nullopt: it starts no router. Behind an image may stand the program.
@@ -133,14 +133,6 @@ void TakeCacheAware(const std::string& path, const GivenOptions& given, Draft& d
   for (const auto& [theirs, ours] : kCacheAware) {
     const auto number = given.Number(theirs);
     if (number) draft.Take(path + std::string(ours), NumberJson(*number), Format("--{}", theirs));
-  }
-}
-
-// Options that are of another router, policy or mode than this one.
-void IgnoreOthers(std::span<const std::string_view> names, std::string_view why,
-                  const GivenOptions& given, Draft& draft) {
-  for (const std::string_view name : names) {
-    if (const GivenOption* option = given.Find(name)) draft.Ignore(option->Words(), why);
   }
 }
 
@@ -203,17 +195,6 @@ void ReadSglangRouter(const GivenOptions& given, bool vllm, Draft& draft) {
     draft.TakeSplit(Format("--{}", option));
     draft.TakeWorkers("prefill", UrlsOf("prefill", given), ranks, "--prefill");
     draft.TakeWorkers("decode", UrlsOf("decode", given), ranks, "--decode");
-  } else {
-    static constexpr std::string_view kApart[] = {"prefill", "decode", "prefill-policy",
-                                                  "decode-policy"};
-    IgnoreOthers(kApart, Format("counts with --{}", option), given, draft);
-  }
-  for (const char* of : {"router", "decode_router"}) {
-    const auto* policy = draft.Find(Format("cluster.{}.policy", of));
-    if (policy != nullptr && *policy == "cache_aware") return;
-  }
-  for (const auto& [theirs, ours] : kCacheAware) {
-    IgnoreOthers({&theirs, 1}, "is of policy cache_aware", given, draft);
   }
 }
 
@@ -246,42 +227,17 @@ void ReadStackRouter(const GivenOptions& given, Draft& draft) {
       draft.TakeWorkers(role, count, 1, Format("--static-model-labels, --{}", option));
     }
   }
-  if (logic == kStackSplit) return;
-  static constexpr std::string_view kSplit[] = {"prefill-model-labels", "decode-model-labels",
-                                                "static-model-labels"};
-  IgnoreOthers(kSplit, Format("is of routing logic {}", kStackSplit), given, draft);
 }
 
 void ReadRouter(const RouterCommand& command, Draft& draft) {
-  GivenOptions given = ReadOptions(command.words, kRouterOptions);
-  given.LeaveUnread(0, false, draft);
-  TakeOptions(given, RouterApart(), draft);
-  static constexpr std::string_view kOfStack[] = {"routing-logic",        "kv-aware-threshold",
-                                                  "static-backends",      "static-model-labels",
-                                                  "prefill-model-labels", "decode-model-labels"};
-  static constexpr std::string_view kOfSglang[] = {"policy",
-                                                   "prefill-policy",
-                                                   "decode-policy",
-                                                   "pd-disaggregation",
-                                                   "vllm-pd-disaggregation",
-                                                   "prefill",
-                                                   "decode",
-                                                   "worker-urls",
-                                                   "cache-threshold",
-                                                   "balance-abs-threshold",
-                                                   "balance-rel-threshold",
-                                                   "max-tree-size",
-                                                   "eviction-interval",
-                                                   "eviction-interval-secs",
-                                                   "intra-node-data-parallel-size"};
-  constexpr std::string_view kOther = "is no option of this router";
-  if (command.program == RouterProgram::kStack) {
-    ReadStackRouter(given, draft);
-    IgnoreOthers(kOfSglang, kOther, given, draft);
-  } else {
-    ReadSglangRouter(given, command.program == RouterProgram::kVllm, draft);
-    IgnoreOthers(kOfStack, kOther, given, draft);
-  }
+  ReadNamingIdle(ReadOptions(command.words, kRouterOptions), draft,
+                 [&command](GivenOptions given, Draft& into) {
+                   given.LeaveUnread(0, false, into);
+                   TakeOptions(given, RouterApart(), into);
+                   if (command.program == RouterProgram::kStack)
+                     return ReadStackRouter(given, into);
+                   ReadSglangRouter(given, command.program == RouterProgram::kVllm, into);
+                 });
 }
 
 }  // namespace
@@ -297,12 +253,11 @@ void TakeStackRouter(const std::string& logic, std::optional<double> threshold, 
   for (const auto& [name, router] : kRouters) {
     if (name != logic) continue;
     draft.Take("cluster.router.policy", router, "routing logic " + logic);
-    if (!threshold) return;
-    if (logic != "kvaware") {
-      return draft.Ignore("--kv-aware-threshold", "is of routing logic kvaware");
+    if (logic == "kvaware" && threshold) {
+      draft.Take("cluster.router.kv_aware_threshold", NumberJson(*threshold),
+                 "--kv-aware-threshold");
     }
-    return draft.Take("cluster.router.kv_aware_threshold", NumberJson(*threshold),
-                      "--kv-aware-threshold");
+    return;
   }
   draft.Warn(
       Format("routing logic {} is no router that is modelled: the router stays as in the "
@@ -323,6 +278,8 @@ RoutedWords RoutedWordsIn(std::span<const std::string> words) {
   }
   return found;
 }
+
+bool StartsRouter(const CommandWords& words) { return RouterIn(words).has_value(); }
 
 void ReadRouterCommand(const ImportSource& source, Draft& draft) {
   for (const CommandWords& words : source.commands) {

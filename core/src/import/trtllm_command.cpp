@@ -29,6 +29,9 @@ constexpr std::string_view kTrtllmAdp =
 constexpr const char* kTrtllmRanks = "scheduler.enable_attention_dp";
 constexpr std::string_view kTrtllmKernels = "kernels are as the preset measured them";
 
+// Dynamo's (components/backends/trtllm, DisaggregationMode).
+constexpr std::string_view kTrtllmModes = "prefill_and_decode|prefill|decode";
+
 constexpr Option kTrtllmOptions[] = {
     {"model", kName, {}, ""},
     {"model-path", kName, {}, ""},
@@ -49,7 +52,7 @@ constexpr Option kTrtllmOptions[] = {
     {"extra-llm-api-options", kText, {}, ""},
     {"config", kText, {}, ""},
     {"extra-engine-args", kText, {}, ""},
-    {"disaggregation-mode", kText, {}, "", {}, {}, "whole requests"},
+    {"disaggregation-mode", kText, {}, "", {}, kTrtllmModes, "whole requests"},
     {"enable-attention-dp", kFlag, kTrtllmRanks},
     {"backend", kText, {}, kTrtllmKernels},
     {"gpus-per-node", kCount, {}, "nodes are those of the GPU's preset"},
@@ -329,9 +332,7 @@ void ReadTrtllmServer(GivenOptions given, const ServerContext& context, Draft& d
     }
   }
   const std::string mode = LowerCase(given.Text("disaggregation-mode"));
-  const std::string role = mode.find("prefill") == 0  ? "prefill"
-                           : mode.find("decode") == 0 ? "decode"
-                                                      : context.role;
+  const std::string role = mode == "prefill" || mode == "decode" ? mode : context.role;
   const std::int64_t stages = server.Count("pool.pipeline_parallel");
   server.SettleExperts();
   const std::int64_t ranks = server.TakeRanks(role.empty() && stages == 1);

@@ -232,11 +232,11 @@ void ReadVidurCommand(const ImportSource& source, Draft& draft) {
         words[0].find("_config_") != std::string::npos && words[0].substr(0, 2) == "--";
     if (main == words.end() && !options) continue;
     const auto begin = main == words.end() ? words.begin() : main + 1;
-    VidurRun(ReadOptions(std::span<const std::string>(words).subspan(
-                             static_cast<std::size_t>(begin - words.begin())),
-                         kVidurOptions),
-             draft)
-        .Read();
+    ReadNamingIdle(
+        ReadOptions(std::span<const std::string>(words).subspan(
+                        static_cast<std::size_t>(begin - words.begin())),
+                    kVidurOptions),
+        draft, [](GivenOptions given, Draft& into) { VidurRun(std::move(given), into).Read(); });
   }
 }
 

@@ -204,6 +204,7 @@ bool ReadVllmLaunch(const CommandWords& words, ServerContext context, Draft& dra
   std::optional<std::size_t> begin =
       ServerArguments(words, container.image.empty() ? 0 : container.arguments);
   if (!begin && !(image && container.arguments < words.size())) return false;
+  if (!begin && StartsRouter(words)) return false;
   if (image && context.version.empty()) {
     context.version = VersionOfImage(container.image);
     context.image = container.image;

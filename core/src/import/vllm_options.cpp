@@ -355,8 +355,12 @@ class Server {
                                given->Words());
       }
     }
-    if (given_.Text("generation-config") == "vllm") {
-      draft_.TakeModelMember("model.top_p_by_default", false, "--generation-config vllm");
+    if (const GivenOption* given = given_.Find("generation-config"); given != nullptr) {
+      if (given->value == "vllm") {
+        draft_.TakeModelMember("model.top_p_by_default", false, given->Words());
+      } else {
+        draft_.Ignore(given->Words(), "whether it samples by top-p is as the model's file says");
+      }
     }
   }
 
@@ -372,6 +376,9 @@ class Server {
       const bool generates =
           std::find(std::begin(kGenerates), std::end(kGenerates), value) != std::end(kGenerates);
       if (!generates) draft_.TakePooling(given->Words());
+      if (generates && value != "generate" && value != "generation") {
+        draft_.Ignore(given->Words(), "is as the model is without it");
+      }
       if (value == "generate" || value == "generation") draft_.TakeGenerating();
     }
   }
