@@ -1725,7 +1725,7 @@ export interface RunFigures {
     readonly retried: number;
     /** Requests whose last attempt failed. */
     readonly given_up: number;
-    /** Of them for want of a budget. */
+    /** Of them for want of a budget; hedges count apart. */
     readonly over_budget: number;
     /** Output tokens of attempts that failed. */
     readonly tokens_lost: number;
@@ -1736,7 +1736,7 @@ export interface RunFigures {
     readonly sent: number;
     /** Of them: had the first token. */
     readonly won: number;
-    /** Not sent for want of a budget. */
+    /** Not sent for want of hedge_budget. */
     readonly over_budget: number;
     /** Output tokens of attempts that were not kept. */
     readonly tokens_lost: number;

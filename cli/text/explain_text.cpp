@@ -84,7 +84,7 @@ std::string SlowLine(View slow, const Style& style) {
   const double tail = slow["tail_share"].NumberOr(0), all = slow["share"].NumberOr(0);
   return "\n" + NamedLine(style, "slow",
                           fmt::format("{} of the slowest 1 % of requests were on a slow replica, "
-                                      "and {} of all (cluster.slowdowns)",
+                                      "and {} of all, in the first run (cluster.slowdowns)",
                                       WholePercent(tail), WholePercent(all)));
 }
 
@@ -95,7 +95,8 @@ std::string ExplainText(View answer, const Style& style, const std::string& show
   std::string out = VerdictLine(style, verdict["state"].Words(), verdict["sentence"].Words());
   if (!verdict["limit"].Words().empty()) out += Wrapped(style, "  ", verdict["limit"].Words());
   out += TargetTable(report, style);
-  out += SlowLine(report["slowdowns"], style);
+  const View first = report["first_run"];
+  out += SlowLine((first.Is() ? first : report)["slowdowns"], style);
   out += ReliefTable(answer["limits"], style);
   for (const std::string& metric : answer["blame"].Keys()) {
     out += PartsTable(metric, answer["blame"][metric], style);
