@@ -164,6 +164,16 @@ std::string SetWords(const std::string& path, const std::string& value) {
   return plain ? " --set " + words : " --set '" + words + "'";
 }
 
+// The settings of the policy of that number; "": none was chosen.
+std::string PolicyWords(View answer, View chosen) {
+  const double number = chosen.NumberOr(-1);
+  if (number < 0) return "";
+  const View settings = answer["policies"].At(static_cast<std::size_t>(number))["settings"];
+  std::string words;
+  for (const std::string& path : settings.Keys()) words += SetWords(path, settings[path].Plain());
+  return words;
+}
+
 // The replicas of each pool that were found.
 std::string ReplicaWords(const std::vector<View>& pools) {
   std::string words;
@@ -196,6 +206,11 @@ std::string PlanText(View answer, const Style& style, const std::string& sentenc
         NamedLine(style, "rests on",
                   Count(static_cast<std::int64_t>(answer["runs"].NumberOr(0)), "run") + ", " +
                       Count(static_cast<std::int64_t>(answer["requests"].NumberOr(0)), "request"));
+  }
+  if (answer["policies"].IsArray()) {  // other plans take no scaler
+    return out + "\n" +
+           NextLines(style, {{"run", "all figures"}},
+                     shown + PolicyWords(answer, answer["chosen"]));
   }
   return out + "\n" +
          NextLines(style,
