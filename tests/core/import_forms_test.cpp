@@ -231,6 +231,8 @@ TEST(ImportRouters, PrefillAndDecodeHaveTheirNumbers) {
   const Json pools = Json::array({{"prefill", 2}, {"decode", 3}});
   EXPECT_EQ(RoleAndReplicas({{"", prefill + decode + router}}), pools);
   EXPECT_EQ(RoleAndReplicas({{"r", router}, {"s", prefill + decode}}), pools);
+  EXPECT_TRUE(Says(Import(prefill + decode + router),
+                   "note --pd-disaggregation: each request goes to a server for prefill"));
   // vLLM's servers say no role: the router's options do.
   const std::string serve = "vllm serve Qwen/Qwen3-8B\n";
   const Imported vllm =

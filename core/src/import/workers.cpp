@@ -126,7 +126,11 @@ void Draft::SettleWorkers(const WorkerJson& base) {
   }
   const bool roles = std::any_of(all.begin(), all.end(),
                                  [](const WorkerJson& pool) { return !RoleIn(pool).empty(); });
-  if (!split_.empty() && !roles) SplitPools(split_);
+  if (!split_.empty() && roles) {
+    Remark(Format("{}: each request goes to a server for prefill, then to one for decode", split_));
+  } else if (!split_.empty()) {
+    SplitPools(split_);
+  }
   const bool apart = std::any_of(all.begin(), all.end(),
                                  [](const WorkerJson& pool) { return !RoleIn(pool).empty(); });
   for (const auto& [role, workers] : workers_) {
