@@ -250,6 +250,14 @@ TEST(ImportRouters, PrefillAndDecodeHaveTheirNumbers) {
   EXPECT_EQ(RoleAndReplicas({{"", serve + stack}}), Json::array({{"prefill", 1}, {"decode", 2}}));
 }
 
+TEST(ImportRouters, WhatInstallsOne_StartsNone) {
+  for (const char* command : {"pip install vllm-router", "docker pull lmsysorg/sgl-router",
+                              "cargo install smg", "uv pip install sglang-router --prerelease x"}) {
+    const Imported imported = Import(std::string(command) + "\nvllm serve Qwen/Qwen3-8B");
+    EXPECT_EQ(imported.kinds.size(), 1u) << command << Listed(imported);
+  }
+}
+
 // "args" of an image whose entry point is the router.
 TEST(ImportRouters, AnImageMayBeOne) {
   const std::string values =

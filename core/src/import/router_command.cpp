@@ -110,6 +110,8 @@ std::optional<RouterCommand> RouterIn(const CommandWords& words) {
       return RouterCommand{RouterProgram::kSglang,
                            RoutedWordsIn(CommandWords(behind, words.end())).router};
     }
+    static constexpr std::string_view kNoStart[] = {"install", "pull", "build", "clone"};
+    if (std::find(std::begin(kNoStart), std::end(kNoStart), words[i]) != std::end(kNoStart)) break;
     const std::string_view name = RouterNameAt(words, i);
     if (name.empty()) continue;
     const bool launch = behind != words.end() && (*behind == "launch" || *behind == "start");
