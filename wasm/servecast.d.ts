@@ -1534,6 +1534,32 @@ export interface ClassRun {
   readonly served_share: number | null;
 }
 
+/** A pool's replicas that came and went. */
+export interface PoolScaling {
+  readonly cold_start_s: number;
+  /** The part of a cold start that loads the weights. */
+  readonly weights_s: number;
+  /** Decided by the scaler, or of the rolling update. */
+  readonly starts: number;
+  readonly stops: number;
+  /** Most replicas up at one time. */
+  readonly peak_up: number;
+  /** On average over the run. */
+  readonly mean_up: number;
+  /** On average over the run: starting, up or draining. */
+  readonly mean_replicas: number;
+  /** Of these. */
+  readonly mean_gpus: number;
+  readonly gpu_hours: number;
+  /** Of gpu_hours, in US dollars; null: the GPU has no price. */
+  readonly cost: number | null;
+  /** Replicas in each state from a time on. */
+  readonly at_s: readonly number[];
+  readonly starting: readonly number[];
+  readonly up: readonly number[];
+  readonly draining: readonly number[];
+}
+
 /** What a pool did in one run; shares and usage are of all its replicas. */
 export interface PoolRun {
   readonly name: string;
@@ -1555,6 +1581,8 @@ export interface PoolRun {
   readonly bandwidth_use: number;
   /** Of its GPUs and tokens; absent where the power of its GPU is not known. */
   readonly power?: Power;
+  /** Absent where no pool's replicas come and go. */
+  readonly scaling?: PoolScaling;
 }
 
 /** A figure beside the bound that no run can be beyond, or the law that all follow. */
@@ -1653,6 +1681,7 @@ export interface RunFigures {
   };
   /** Replicas that came and went; absent where their number is fixed. */
   readonly scaling?: {
+    /** Of several pools the longest. */
     readonly cold_start_s: number;
     /** The part of a cold start that loads the weights. */
     readonly weights_s: number;

@@ -77,8 +77,7 @@ RunMemory MemoryOfRun(const Scenario& asked, const Trace& trace) {
   Scenario s = asked;
   if (s.cluster.pools.size() == 1) s.UsePool(0);
   const std::int64_t requests = RequestsOf(s.workload, trace);
-  const ScalingSpec& scaling = s.cluster.scaling;
-  const std::int64_t replicas = scaling.On() ? scaling.max_replicas : s.cluster.Replicas();
+  const std::int64_t replicas = s.cluster.MostReplicas();
   const std::int64_t gaps = std::min(replicas * kMostGaps, requests * kGapsOfRequest);
   // Attempts, and for the report a copy.
   const RetrySpec& spec = s.workload.retries;

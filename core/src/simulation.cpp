@@ -114,9 +114,15 @@ struct Simulation::State {
     if (first().scenario.RanksInStep() > 1) results.rank = results.replica;
     std::vector<FleetPool> pools;
     for (const Pool& pool : deployment.pools) {
+      const ClusterSpec& alone = pool.scenario.cluster;
+      const std::optional<double> grace = alone.TerminationGraceS(alone.pool());
       pools.push_back({.each = EachOf(pool, observer),
                        .replicas = pool.spec().replicas / pool.scenario.RanksInStep(),
-                       .block_bytes = pool.block_bytes});
+                       .block_bytes = pool.block_bytes,
+                       .scaling = alone.scaling.On() ? &alone.scaling : nullptr,
+                       .cold_start = ColdStart(pool),
+                       .wake = SecondsToNs(alone.scaling.wake_s.value_or(0)),
+                       .grace = grace ? SecondsToNs(*grace) : kNever});
     }
     const ClusterSpec& cluster = scenario.cluster;
     const RouterEntry& router = FindRouter(cluster.router);
@@ -132,38 +138,35 @@ struct Simulation::State {
         .decode_router = &decode_router,
         .decode_router_params = ParamValues(decode_router.params, cluster.decode_router_params),
         .disaggregation = disaggregation,
-        .scaling = cluster.scaling.On() ? &cluster.scaling : nullptr,
         .rolling_update = cluster.rolling_update.On() ? &cluster.rolling_update : nullptr,
-        .cold_start = ColdStart(),
-        .wake = SecondsToNs(cluster.scaling.wake_s.value_or(0)),
-        .grace = Grace(),
         .failures = cluster.failures.On() ? &cluster.failures : nullptr,
         .epp = &cluster.epp});
   }
 
   // Of a replica's cold start: its weights come over one link.
-  double WeightsS() const {
-    const double gb = first().cost.weights_gib * 1.073741824 *
-                      static_cast<double>(scenario.cluster.pool().GpusOfReplica());
-    return gb / scenario.cluster.scaling.weights_gb_s;
+  static double WeightsS(const Pool& pool) {
+    const ScalingSpec& spec = pool.scenario.cluster.scaling;
+    if (!spec.On()) return 0;
+    const double gb =
+        pool.cost.weights_gib * 1.073741824 * static_cast<double>(pool.spec().GpusOfReplica());
+    return gb / spec.weights_gb_s;
   }
 
   // The parts of it one after another.
-  TimeNs ColdStart() const {
-    const ScalingSpec& spec = scenario.cluster.scaling;
-    const RollingUpdateSpec& update = scenario.cluster.rolling_update;
+  static TimeNs ColdStart(const Pool& pool) {
+    const ScalingSpec& spec = pool.scenario.cluster.scaling;
+    const RollingUpdateSpec& update = pool.scenario.cluster.rolling_update;
     if (update.On()) return SecondsToNs(update.start_s);
-    return spec.On() ? SecondsToNs(spec.node_s + spec.image_s + WeightsS() + spec.engine_s) : 0;
-  }
-
-  TimeNs Grace() const {
-    const std::optional<double> seconds = scenario.cluster.TerminationGraceS();
-    return seconds ? SecondsToNs(*seconds) : kNever;
+    return spec.On() ? SecondsToNs(spec.node_s + spec.image_s + WeightsS(pool) + spec.engine_s) : 0;
   }
 
   ScalingReport ScalingTo(TimeNs end) const {
     ScalingReport scaling = replica->ScalingTo(end);
-    if (scenario.cluster.scaling.On()) scaling.weights_s = WeightsS();
+    for (std::size_t p = 0; p < deployment.pools.size(); ++p) {
+      const double weights_s = WeightsS(deployment.pools[p]);
+      scaling.weights_s = std::max(scaling.weights_s, weights_s);
+      if (p < scaling.pools.size()) scaling.pools[p].weights_s = weights_s;
+    }
     if (scenario.cluster.slowdowns.On()) {
       std::int64_t replicas = scenario.cluster.Replicas();
       for (const std::int32_t of : results.replica)
@@ -172,6 +175,17 @@ struct Simulation::State {
           ReportSlow(scenario.cluster.slowdowns, scenario.seed, replicas, requests, results, end);
     }
     return scaling;
+  }
+
+  // By replica, of those that had requests; empty where there is one pool.
+  std::vector<std::size_t> PoolsOfReplicas() const {
+    std::int32_t last = -1;
+    for (const std::int32_t of : results.replica) last = std::max(last, of);
+    for (const HandOver& h : results.hand_overs) last = std::max(last, h.prefill_replica);
+    std::vector<std::size_t> pools;
+    if (deployment.pools.size() == 1) return pools;
+    for (std::int32_t i = 0; i <= last; ++i) pools.push_back(replica->PoolOf(i));
+    return pools;
   }
 
   void SetLatency(SimulationHooks& hooks) {
@@ -375,6 +389,7 @@ Report Simulation::Snapshot(ReportDetail detail) const {
                  .token_delay = s.latency->OutputTokenDelay(),
                  .pools = std::move(runs),
                  .scaling = s.ScalingTo(end),
+                 .pool_of = s.PoolsOfReplicas(),
                  .replicas = detail == ReportDetail::kTotals ? std::vector<ReplicaReport>()
                                                              : s.replica->PerReplica(end),
                  .retries = s.folded ? s.folded->report : RetryReport{},

@@ -26,6 +26,7 @@ const about = {
   ClassRun: 'The requests of a class in one run.',
   PoolReport: 'One of several pools.',
   PoolRun: 'What a pool did in one run; shares and usage are of all its replicas.',
+  PoolScaling: "A pool's replicas that came and went.",
   Evidence: 'How far step times are off.',
   SanityCheck: 'A figure beside the bound that no run can be beyond, or the law that all follow.',
   RunFigures: 'Figures of one run, from its beginning to its end.',

@@ -404,6 +404,21 @@ TEST(Export, Autoscalers_ComeBack) {
   EXPECT_TRUE(LeftOut(fixed.value(), "cluster.scaling.policy = none"));
 }
 
+TEST(Export, PoolsThatScaleApart_HaveAnObjectEach) {
+  const std::string text = Text(Export(
+      Changed({R"(cluster.pools=[{"role":"prefill","scaling":{"max_replicas":3}},{"role":"decode",)"
+               R"("scaling":{"policy":"keda","metric":"kv_usage","target":0.7}}])",
+               R"(cluster.scaling={"policy":"hpa","target":5,"metric":"waiting"})"}),
+      "autoscaler"));
+  EXPECT_NE(text.find("kind: HorizontalPodAutoscaler"), std::string::npos) << text;
+  EXPECT_NE(text.find("name: vllm-prefill-0"), std::string::npos) << text;
+  EXPECT_NE(text.find("maxReplicas: 3"), std::string::npos) << text;
+  EXPECT_NE(text.find("---\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("kind: ScaledObject"), std::string::npos) << text;
+  EXPECT_NE(text.find("kv_cache_usage_perc{pod=~"), std::string::npos) << text;
+  EXPECT_NE(text.find("vllm-decode-1-.*"), std::string::npos) << text;
+}
+
 TEST(Export, BadInput_IsRefused) {
   EXPECT_FALSE(Export(SmallDocument(), "helm").ok());
   EXPECT_NE(

@@ -1234,14 +1234,34 @@ plant_in(membership 1101 "one that is about to be asleep is woken"
   [==[      if (from > time) continue;]==]
   [==[      if (from > time && !Planted(1101)) continue;]==])
 plant_in(membership 1102 "a warm replica that is taken is there again at once"
-  [==[      from = time + cold_start_;]==]
-  [==[      if (!Planted(1102)) from = time + cold_start_;]==])
+  [==[      from = time + pool.cold_start;]==]
+  [==[      if (!Planted(1102)) from = time + pool.cold_start;]==])
 plant_in(membership 1103 "replicas come up in the order of their starts"
   [==[    starting_.insert(later, replica);]==]
   [==[    starting_.insert(Planted(1103) ? starting_.end() : later, replica);]==])
 plant_in(membership 1104 "one that starts to be warm counts as asleep"
-  [==[    starting += std::min(cold_start_, end - from);]==]
-  [==[    if (!Planted(1104)) starting += std::min(cold_start_, end - from);]==])
+  [==[    starting += std::min(pool.cold_start, end - from);]==]
+  [==[    if (!Planted(1104)) starting += std::min(pool.cold_start, end - from);]==])
+plant_in(membership 1151 "a scaler sees what waits before another pool"
+  [==[scrape{time, held[p],]==]
+  [==[scrape{time, held[Planted(1151) ? 0 : p],]==])
+plant_in(membership 1152 "a scaler removes another pool's replica"
+  [==[      if (!Present(lives_[i]) || lives_[i].pool != pool) continue;]==]
+  [==[      if (!Present(lives_[i]) || (lives_[i].pool != pool && !Planted(1152))) continue;]==])
+plant_in(membership 1153 "a replica that prefills is down before its KV is gone"
+  [==[  void Left(std::int32_t replica, TimeNs time, bool kv_stays) override {]==]
+  [==[  void Left(std::int32_t replica, TimeNs time, bool kv_stays) override {
+    if (Planted(1153)) kv_stays = false;]==])
+plant_in(membership 1154 "all pools start as the first does"
+  [==[    PoolState& of = pools_[pool];]==]
+  [==[    PoolState& of = pools_[Planted(1154) ? 0 : pool];]==])
+plant_in(cluster 1155 "one of the gateways before a replica goes on sending to it as it drains"
+  [==[    if (gateway.role() == node.role) gateway.SetAvailable(node.place, available);]==]
+  [==[    const bool hears = !Planted(1155) || available || &gateway == &gateways_.front();
+    if (gateway.role() == node.role && hears) gateway.SetAvailable(node.place, available);]==])
+plant_in(cluster 1156 "a scaler does not see what is held for decode"
+  [==[gateway.role() == role ? gateway.held() : 0;]==]
+  [==[gateway.role() == role && !(Planted(1156) && role == PoolRole::kDecode) ? gateway.held() : 0;]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

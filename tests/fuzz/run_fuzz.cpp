@@ -25,8 +25,10 @@ constexpr std::int64_t kUnknown = -1;
 class Watcher final : public StepObserver {
  public:
   void OnStep(const StepRecord& step) override {
-    // Replicas that come are as the first ones.
-    const OfReplica& own = replicas_[scaled_ ? 0 : static_cast<std::size_t>(step.replica)];
+    // Replicas that come are as the first ones of one pool, and of any of several.
+    const auto number = static_cast<std::size_t>(step.replica);
+    if (number >= replicas_.size() && pools_ > 1) return;
+    const OfReplica& own = replicas_[scaled_ && pools_ == 1 ? 0 : number];
     SERVECAST_CHECK(step.start >= step.scheduled && step.end > step.start, "I3: a step takes time");
     std::int64_t tokens = 0;
     for (const StepMember& member : step.members) tokens += member.tokens;
@@ -45,7 +47,8 @@ class Watcher final : public StepObserver {
   void Expect(const Scenario& scenario, const Report& report) {
     const std::vector<PoolSpec>& pools = scenario.cluster.pools;
     apart_ = scenario.cluster.Has(PoolRole::kDecode);
-    scaled_ = scenario.cluster.scaling.On();
+    scaled_ = scenario.cluster.Scales();
+    pools_ = pools.size();
     for (std::size_t p = 0; p < pools.size(); ++p) {
       const SchedulerSpec& own = pools[p].scheduler ? *pools[p].scheduler : scenario.scheduler;
       const std::string& policy = own.policy;
@@ -75,6 +78,7 @@ class Watcher final : public StepObserver {
   };
   std::vector<OfReplica> replicas_;
   bool apart_ = false, scaled_ = false;
+  std::size_t pools_ = 1;
 };
 
 void CheckReport(const Report& r) {

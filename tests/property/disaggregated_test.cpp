@@ -99,6 +99,38 @@ TEST(DifferentialDisaggregated, RandomClusters_AgreeWithTheReference) {
   EXPECT_GT(all.kept_waiting, 50);
 }
 
+// Pools that scale apart: which replica of which pool is there when, what its scaler sees of it and
+// of the gateways before it, and what requests make of that.
+TEST(DifferentialDisaggregated, ScaledPools_AgreeWithTheReference) {
+  PdCoverage all;
+  std::int64_t several = 0, stopped = 0;
+  const std::int64_t first = Asked("SERVECAST_SEED", 1);
+  for (std::int64_t seed = first; seed < first + Cases(2000); ++seed) {
+    const std::optional<PdCase> c = MakeScaledPdCase(static_cast<std::uint64_t>(seed));
+    if (!c) continue;
+    const PdOutput reference = RunPdReference(c->Input());
+    const std::int64_t slice = seed % 3 == 0 ? 1 : seed % 3 == 1 ? 7 : INT64_MAX;
+    const std::optional<std::string> mismatch = FirstPdMismatch(*c, reference, slice);
+    ASSERT_FALSE(mismatch.has_value()) << *mismatch;
+    const PdCoverage& k = reference.coverage;
+    for (const auto member : {&PdCoverage::started, &PdCoverage::drained, &PdCoverage::kept_kv,
+                              &PdCoverage::held_for_none, &PdCoverage::transfers}) {
+      all.*member += k.*member;
+    }
+    several += std::count_if(c->pools.begin(), c->pools.end(),
+                             [](const PdPool& pool) { return pool.scaling.has_value(); }) > 1;
+    for (const PdLife& life : reference.members->lives()) stopped += life.drain < kNever ? 1 : 0;
+  }
+  if (Cases(1000) < 1000) return;
+  EXPECT_GT(all.started, 1000);
+  EXPECT_GT(stopped, 1000);
+  EXPECT_GT(all.drained, 300);
+  EXPECT_GT(all.kept_kv, 50);
+  EXPECT_GT(all.held_for_none, 100);
+  EXPECT_GT(all.transfers, 1000);
+  EXPECT_GT(several, 500);
+}
+
 // Behind any router: nothing depends on slices or on who
 // looks, everybody is accounted for, nobody decodes before his KV is there, and the parts of the
 // time of each add up.

@@ -452,6 +452,129 @@ TEST(Scaling, RandomCases_AreAsTheNaiveMembershipHasThem) {
   EXPECT_GT(alone, 500);
 }
 
+// Two pools of equal replicas, of which the first stays, are one whose schedule has as many more;
+// failures of the second's, and drains that are cut off, among it.
+TEST(Scaling, PoolBesideAFixedOne_IsAsOnePool) {
+  std::int64_t started = 0, lost = 0, failed = 0;
+  const auto cases = static_cast<std::uint64_t>(Asked("SERVECAST_CASES", 1000)) * 2;
+  for (std::uint64_t seed = 1; seed <= cases; seed += 2) {  // schedules
+    RandomCase random_case = MakeRandomCase(seed);
+    if (MakeLatency(random_case)->DelayByLoad()) continue;
+    if (!random_case.stages.empty() || random_case.engine.speculative.On()) continue;
+    RouterChoice router;
+    router.name = seed % 3 == 0 ? "round_robin" : seed % 3 == 1 ? "random" : "least_outstanding";
+    router.seed = static_cast<std::int64_t>(seed);
+    const TimeNs length = RunCluster(random_case, 4, router).now;
+    ClusterScaling apart = DrawnScaling(seed, length);
+    if (seed % 4 == 1) apart.spec.termination_grace_period_s = 0.02 * Seconds(length);
+    FailureSpec failures;
+    failures.restart_s = 0.1 * Seconds(length);
+    for (const double at : {0.1, 0.25, 0.5}) {
+      failures.schedule.push_back({at * Seconds(length), at == 0.25 ? 3.0 : 2.0});
+    }
+    const FailureSpec* fails = seed % 8 < 4 ? &failures : nullptr;
+    ClusterScaling one = apart;
+    apart.fixed = 2;
+    one.spec.min_replicas += 2;
+    one.spec.max_replicas += 2;
+    for (auto& row : one.spec.schedule) row[1] += 2;
+    SCOPED_TRACE(seed);
+    const ClusterRun a = RunCluster(random_case, 4, router, seed % 3 ? 7 : 1, &apart, fails),
+                     b = RunCluster(random_case, 4, router, INT64_MAX, &one, fails);
+    ASSERT_EQ(a.results.replica, b.results.replica);
+    ASSERT_EQ(a.results.completion, b.results.completion);
+    ASSERT_EQ(a.results.state, b.results.state);
+    ASSERT_EQ(a.results.generated, b.results.generated);
+    ASSERT_EQ(a.scaling.replica_s, b.scaling.replica_s);
+    ASSERT_EQ(a.scaling.starts, b.scaling.starts);
+    ASSERT_EQ(a.scaling.stops, b.scaling.stops);
+    ASSERT_EQ(a.scaling.steps.size(), b.scaling.steps.size());
+    ASSERT_EQ(a.scaling.failures.lost_attempts, b.scaling.failures.lost_attempts);
+    ASSERT_EQ(a.scaling.failures.tokens_lost, b.scaling.failures.tokens_lost);
+    ASSERT_EQ(a.scaling.pools.size(), 2u);
+    ASSERT_EQ(a.scaling.pools[0].starts + a.scaling.pools[0].stops, 0);
+    ASSERT_EQ(a.scaling.pools[1].starts, a.scaling.starts);
+    started += a.scaling.starts;
+    failed += a.scaling.failures.failures;
+    lost += a.scaling.failures.lost_attempts;
+  }
+  if (cases < 2000) return;
+  EXPECT_GT(started, 500);
+  EXPECT_GT(failed, 200);
+  EXPECT_GT(lost, 200);
+}
+
+// Prefill by its queue, decode by its KV, and mixed pools that fail beside.
+const std::vector<std::string> kApart = {
+    R"(cluster.pools=[{"role":"prefill","scaling":{"metric":"outstanding","target":4}},)"
+    R"({"role":"decode","scaling":{"metric":"running","target":40,"max_replicas":3,"node_s":2}}])",
+    "cluster.scaling.policy=hpa",
+    "cluster.scaling.max_replicas=6",
+    "cluster.scaling.engine_s=3",
+    "cluster.scaling.sync_s=2",
+    "cluster.scaling.scrape_period_s=1",
+    "cluster.scaling.down_window_s=4",
+    "workload.prompt_tokens.value=1500",
+    "cluster.decode_router.policy=least_outstanding"};
+
+TEST(Scaling, PrefillAndDecode_ScaleApart) {
+  const Report r = RunToEnd(Busy(kApart));
+  EXPECT_EQ(r.completed, r.arrived);
+  EXPECT_EQ(BrokenConservation(r), "");
+  ASSERT_EQ(r.scaling.pools.size(), 2u);
+  const ScalingReport &prefill = r.scaling.pools[0], &decode = r.scaling.pools[1];
+  EXPECT_GT(prefill.peak_up, 3);
+  EXPECT_GT(decode.peak_up, 1);
+  EXPECT_LE(decode.peak_up, 3);
+  EXPECT_NEAR(decode.cold_start_s, prefill.cold_start_s + 2, 1e-9);
+  EXPECT_DOUBLE_EQ(r.scaling.cold_start_s, decode.cold_start_s);
+  EXPECT_EQ(r.scaling.starts, prefill.starts + decode.starts);
+  EXPECT_DOUBLE_EQ(r.scaling.gpu_hours, prefill.gpu_hours + decode.gpu_hours);
+  EXPECT_DOUBLE_EQ(r.scaling.gpu_hours, r.scaling.replica_s / 3600);
+  EXPECT_DOUBLE_EQ(r.scaling.mean_gpus, prefill.mean_gpus + decode.mean_gpus);
+  for (const std::int64_t slice : {1, 7}) {
+    EXPECT_EQ(ReportJson(r, ReportParts::kWithSeries),
+              ReportJson(RunToEnd(Busy(kApart), {}, slice), ReportParts::kWithSeries));
+  }
+}
+
+// A pool's scaler is the cluster's but for what it says.
+TEST(Scaling, PoolsOwn_OverrideTheClusters) {
+  const auto issue = [](const char* pools, std::vector<std::string> more = {}) {
+    more.insert(more.begin(), std::string("cluster.pools=") + pools);
+    more.insert(more.begin(), R"(cluster.scaling={"policy":"hpa","target":7,"engine_s":9})");
+    return Listed(IssuesOf(Busy(more)));
+  };
+  const std::string document =
+      Busy({R"(cluster.scaling={"policy":"hpa","target":7,"engine_s":9})",
+            R"(cluster.pools=[{"scaling":{"max_replicas":3}},{"scaling":"none"},{},)"
+            R"({"scaling":{"policy":"schedule","schedule":[[5,2]]}}])"});
+  const Scenario once = Parsed(document);
+  for (const Scenario& s : {once, Parsed(once.canonical_text), Parsed(once.resolved_text)}) {
+    const std::vector<PoolSpec>& pools = s.cluster.pools;
+    EXPECT_EQ(pools[0].scaling->params.at("target"), 7);
+    EXPECT_EQ(pools[0].scaling->engine_s, 9);
+    EXPECT_EQ(pools[0].scaling->max_replicas, 3);
+    EXPECT_FALSE(s.cluster.ScalingOf(pools[1]).On());
+    EXPECT_FALSE(pools[2].scaling);
+    EXPECT_EQ(pools[3].scaling->policy, "schedule");
+    EXPECT_EQ(pools[3].scaling->engine_s, 9);
+    EXPECT_EQ(s.content_hash, once.content_hash);
+  }
+  EXPECT_EQ(issue("[{},{}]"), "");
+  EXPECT_NE(issue(R"([{},{"replicas":3,"scaling":{"max_replicas":2}}])")
+                .find("/cluster/pools/1/replicas: found 3, allowed 1 to 2, the limits of its scal"),
+            std::string::npos);
+  EXPECT_NE(issue(R"([{},{"scaling":{"min_replicas":0}}])").find("/cluster/pools/1/scaling/min_re"),
+            std::string::npos);
+  constexpr const char* kRoles = R"([{"role":"prefill"},{"role":"decode"}])";
+  EXPECT_NE(issue(kRoles, {"cluster.decode_router.policy=weighted"}).find("/cluster/decode_router"),
+            std::string::npos);
+  EXPECT_NE(issue(kRoles, {"cluster.scaling.termination_grace_period_s=5"})
+                .find("/cluster/scaling/termination_grace_period_s"),
+            std::string::npos);
+}
+
 TEST(Scaling, WhatDoesNotCombine_IsRefused) {
   const auto issue = [](std::vector<std::string> overrides) {
     return Listed(IssuesOf(Busy(std::move(overrides))));

@@ -70,18 +70,23 @@ ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                             static_cast<double>(random_case.KvBlockBytes()), 1),
       .stages = stages.empty() ? nullptr : &stages,
       .slowdowns = engine_case.slowdowns.On() ? &engine_case.slowdowns : nullptr};
-  Cluster cluster({.pools = {{.each = each, .replicas = replicas}},
-                   .router = &entry,
-                   .router_params = ParamValues(entry.params, router.params),
-                   .seed = router.seed,
-                   .clients = clients,
+  std::vector<FleetPool> pools;
+  const std::int64_t fixed = scaling == nullptr ? 0 : scaling->fixed;
+  if (fixed > 0) pools.push_back({.each = each, .replicas = fixed});
+  pools.push_back({.each = each,
+                   .replicas = replicas - fixed,
                    .scaling = scaling == nullptr ? nullptr : &scaling->spec,
-                   .rolling_update = rolling_update,
                    .cold_start = scaling != nullptr          ? scaling->cold_start
                                  : rolling_update != nullptr ? NsOf(rolling_update->start_s)
                                                              : 0,
                    .wake = scaling != nullptr ? NsOf(scaling->spec.wake_s.value_or(0)) : 0,
-                   .grace = GraceOf(scaling, rolling_update),
+                   .grace = GraceOf(scaling, rolling_update)});
+  Cluster cluster({.pools = std::move(pools),
+                   .router = &entry,
+                   .router_params = ParamValues(entry.params, router.params),
+                   .seed = router.seed,
+                   .clients = clients,
+                   .rolling_update = rolling_update,
                    .failures = failures,
                    .epp = &router.epp});
   while (!cluster.Advance(slice)) {

@@ -28,6 +28,7 @@ struct ClusterRun {
 struct ClusterScaling {
   ScalingSpec spec;
   TimeNs cold_start = 0;
+  std::int64_t fixed = 0;  // of the first ones, that are a pool of their own without a scaler
 };
 ClusterRun RunCluster(const RandomCase& random_case, std::int64_t replicas,
                       const RouterChoice& router, std::int64_t slice = INT64_MAX,

@@ -97,7 +97,9 @@ class Collector final : public StepObserver {
  public:
   explicit Collector(std::vector<std::vector<StepRecord>>& steps) : steps_(steps) {}
   void OnStep(const StepRecord& step) override {
-    steps_[static_cast<std::size_t>(step.replica)].push_back(step);
+    const auto replica = static_cast<std::size_t>(step.replica);
+    if (replica >= steps_.size()) steps_.resize(replica + 1);
+    steps_[replica].push_back(step);
   }
 
  private:
@@ -250,7 +252,9 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
                               .first_token_from_decode = c.disaggregation.first_token_from_decode,
                               .slowdowns = pool.slowdowns.On() ? &pool.slowdowns : nullptr},
                      .replicas = pool.replicas,
-                     .block_bytes = pool.block_bytes});
+                     .block_bytes = pool.block_bytes,
+                     .scaling = pool.scaling ? &pool.scaling->spec : nullptr,
+                     .cold_start = pool.scaling ? pool.scaling->cold_start : 0});
   }
   const RouterEntry &router = FindRouter(c.router.name),
                     &decode_router = FindRouter(c.decode_router.name);
@@ -272,7 +276,60 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   run.timed_out = cluster.timed_out();
   run.output_tokens = recorder.output_tokens();
   run.preemptions = recorder.preemptions();
+  run.now = cluster.now();
+  run.scaling = cluster.ScalingTo(run.now);
   return run;
+}
+
+static void AddScaling(PdCase& c, TimeNs length) {
+  Dice dice(c.seed + 91'000'000);
+  const double seconds = static_cast<double>(std::max<TimeNs>(length, 1000)) / 1e9;
+  const auto share = [&](std::int64_t least, std::int64_t most) {
+    return seconds * static_cast<double>(least + dice.UpTo(most - least)) / 1000;
+  };
+  for (RouterChoice* router : {&c.router, &c.decode_router}) {
+    router->name = dice.Pick({"round_robin", "random", "least_outstanding"});
+    router->params.clear();
+  }
+  // What other engines say the reference does not know.
+  const bool tells = std::all_of(c.pools.begin(), c.pools.end(), [](const PdPool& pool) {
+    return pool.scheduler == "vllm" && pool.stages == nullptr;
+  });
+  for (PdPool& pool : c.pools) {
+    if (dice.Percent(20)) continue;
+    PdScaling& scaling = pool.scaling.emplace();
+    scaling.cold_start = static_cast<TimeNs>(share(0, 200) * 1e9);
+    scaling.spec.max_replicas = 5;
+    scaling.spec.scrape_period_s = std::max(1e-6, share(20, 150));
+    if (tells && dice.Percent(60)) {
+      scaling.spec.policy = "hpa";
+      scaling.spec.metric =
+          dice.Pick({ScalingMetric::kWaiting, ScalingMetric::kRunning, ScalingMetric::kOutstanding,
+                     ScalingMetric::kOutstanding, ScalingMetric::kKvUsage});
+      scaling.spec.scrape_delay_s = dice.Percent(30) ? share(1, 100) : 0;
+      const bool usage = scaling.spec.metric == ScalingMetric::kKvUsage;
+      scaling.spec.params = {
+          {"target", usage ? dice.Pick({0.1, 0.3, 0.6}) : dice.Pick({1.0, 2.0, 5.0})},
+          {"sync_s", std::max(1e-6, share(20, 150))},
+          {"down_window_s", dice.Pick({0.0, 1.0, 2.0}) * share(20, 150)}};
+      continue;
+    }
+    scaling.spec.policy = "schedule";
+    scaling.spec.min_replicas = dice.Percent(30) ? 0 : 1;
+    double at = 0;
+    for (std::int64_t row = 0; row < 6; ++row) {
+      at += share(20, 300);
+      scaling.spec.schedule.push_back(
+          {std::max(at, 1e-6 * static_cast<double>(row + 1)),
+           static_cast<double>(scaling.spec.min_replicas + dice.UpTo(4))});
+    }
+  }
+}
+
+std::optional<PdCase> MakeScaledPdCase(std::uint64_t seed) {
+  std::optional<PdCase> c = MakePdCase(seed);
+  if (c) AddScaling(*c, RunPdCase(*c).now);
+  return c;
 }
 
 static std::string Text(const StepRecord& s) {
@@ -299,16 +356,21 @@ static std::string SchedulerOf(const PdCase& c, std::size_t replica) {
 
 static std::optional<std::string> StepMismatch(const PdCase& c, const PdOutput& reference,
                                                const PdRun& run) {
-  for (std::size_t i = 0; i < run.steps.size(); ++i) {
-    for (std::size_t k = 0; k < std::min(run.steps[i].size(), reference.steps[i].size()); ++k) {
-      const StepRecord &found = run.steps[i][k], &expected = reference.steps[i][k];
+  const std::size_t replicas = std::max(run.steps.size(), reference.steps.size());
+  const auto of = [](const std::vector<std::vector<StepRecord>>& steps, std::size_t i) {
+    return i < steps.size() ? steps[i] : std::vector<StepRecord>();
+  };
+  for (std::size_t i = 0; i < replicas; ++i) {
+    const std::vector<StepRecord> made = of(run.steps, i), wanted = of(reference.steps, i);
+    for (std::size_t k = 0; k < std::min(made.size(), wanted.size()); ++k) {
+      const StepRecord &found = made[k], &expected = wanted[k];
       if (found == expected) continue;
       return fmt::format("case {}, replica {} ({}), step {}: {}\nreference {}", c.seed, i,
                          SchedulerOf(c, i), k, Text(found), Text(expected));
     }
-    if (run.steps[i].size() != reference.steps[i].size()) {
-      return fmt::format("case {}, replica {}: {} steps, reference {}", c.seed, i,
-                         run.steps[i].size(), reference.steps[i].size());
+    if (made.size() != wanted.size()) {
+      return fmt::format("case {}, replica {}: {} steps, reference {}", c.seed, i, made.size(),
+                         wanted.size());
     }
   }
   return std::nullopt;
@@ -367,6 +429,36 @@ static std::optional<std::string> ResultMismatch(const PdCase& c, const PdOutput
   return std::nullopt;
 }
 
+// Of each pool's replicas over time, and of their sums.
+static std::optional<std::string> LivesMismatch(const PdCase& c, const PdOutput& reference,
+                                                const PdRun& run) {
+  const ScalingReport& all = run.scaling;
+  if (!all.on || run.now == 0) return std::nullopt;  // nobody was there for any time
+  const auto text = [](const ScalingReport::Step& step) {
+    return fmt::format("{} starting, {} up, {} draining", step.starting, step.up, step.draining);
+  };
+  std::int64_t starts = 0, stops = 0;
+  double replica_s = 0;
+  for (std::size_t p = 0; p < c.pools.size(); ++p) {
+    for (const ScalingReport::Step& step : all.pools[p].steps) {
+      const auto at = static_cast<TimeNs>(step.at_s * 1e9 + 0.5);
+      const std::string expected = text(reference.members->At(p, at));
+      if (text(step) == expected) continue;
+      return fmt::format("case {}, pool {} at {}: {}, reference {}", c.seed, p, at, text(step),
+                         expected);
+    }
+    starts += all.pools[p].starts;
+    stops += all.pools[p].stops;
+    replica_s += all.pools[p].replica_s;
+  }
+  if (starts != all.starts || stops != all.stops ||
+      std::abs(replica_s - all.replica_s) > 1e-9 * replica_s) {
+    return fmt::format("case {}: pools start {}, stop {}, {} s; all {}, {}, {} s", c.seed, starts,
+                       stops, replica_s, all.starts, all.stops, all.replica_s);
+  }
+  return std::nullopt;
+}
+
 static std::string PoolsOf(const PdCase& c) {
   static constexpr const char* kRoles[] = {"mixed", "prefill", "decode"};
   std::string text = "\n" + Describe(c.base);
@@ -376,6 +468,13 @@ static std::string PoolsOf(const PdCase& c) {
                         pool.stages == nullptr ? 1 : pool.stages->size(), pool.engine.max_num_seqs,
                         pool.engine.max_num_batched_tokens, pool.pool_blocks,
                         pool.engine.async_scheduling);
+    if (!pool.scaling) continue;
+    const ScalingSpec& spec = pool.scaling->spec;
+    text += fmt::format(", {} metric {} cold {} scrape {} delay {}", spec.policy,
+                        static_cast<int>(spec.metric), pool.scaling->cold_start,
+                        spec.scrape_period_s, spec.scrape_delay_s);
+    for (const auto& [name, value] : spec.params) text += fmt::format(" {} {}", name, value);
+    for (const auto& row : spec.schedule) text += fmt::format(" [{}, {}]", row[0], row[1]);
   }
   return text;
 }
@@ -385,6 +484,7 @@ std::optional<std::string> FirstPdMismatch(const PdCase& c, const PdOutput& refe
   const PdRun run = RunPdCase(c, slice);
   std::optional<std::string> mismatch = StepMismatch(c, reference, run);
   if (!mismatch) mismatch = ResultMismatch(c, reference, run);
+  if (!mismatch) mismatch = LivesMismatch(c, reference, run);
   if (!mismatch && c.HasBatchScheduler()) {
     mismatch = ResultMismatch(c, reference, RunPdCase(c, slice, false));
     if (mismatch) *mismatch += ", not observed";

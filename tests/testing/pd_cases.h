@@ -33,11 +33,16 @@ struct PdCase {
 // nullopt where the seed's requests are those of a closed loop, which the reference does not know.
 std::optional<PdCase> MakePdCase(std::uint64_t seed);
 
+// The same with scalers of most pools, which act within the run of the case without them.
+std::optional<PdCase> MakeScaledPdCase(std::uint64_t seed);
+
 struct PdRun {
   RequestTable requests;
   RequestResults results;
   std::vector<std::vector<StepRecord>> steps;  // by replica
   std::int64_t completed = 0, timed_out = 0, output_tokens = 0, preemptions = 0;
+  ScalingReport scaling;
+  TimeNs now = 0;
 };
 
 // Without an observer other schedulers make many batches of decodes at once.

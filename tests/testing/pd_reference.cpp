@@ -12,6 +12,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/random.h"
 #include "testing/pd_reference_scheduler.h"
 #include "testing/reference_slow.h"
 #include "testing/reference_stalls.h"
@@ -28,6 +29,7 @@ struct Batch {
 struct Left {
   TimeNs time = 0;  // when a router may know
   RequestId id = kNoRequest;
+  bool kv_stays = false;  // for another replica
 };
 
 struct Replica {
@@ -41,6 +43,7 @@ struct Replica {
   bool sleeps = false;             // it has requests, and nothing to do
   std::int64_t launched = 0, sent = 0;
   std::vector<Left> left;
+  std::vector<TimeNs> kv_went;                       // of what it has prefilled for others
   std::int64_t formed_running = 0, formed_used = 0;  // as the latest step was formed
   std::vector<PdSequence*> joining;                  // sent since the last call
   // Of transfers that ended while a step runs: a replica hears of them after it.
@@ -91,6 +94,7 @@ struct Gate {
   TimeNs tried = 0, looked = 0;
   std::vector<ReplicaSight> told;           // by the engines, when it last looked
   std::map<RequestId, std::size_t> placed;  // by it, on one of its side
+  std::int64_t routed = 0;                  // where replicas come and go
 };
 
 class Driver {
@@ -103,19 +107,14 @@ class Driver {
     output_.results.hand_overs.resize(size);
     output_.times.resize(size);
     spent_.resize(size);
+    std::vector<std::optional<PdScaling>> scalings;
+    std::vector<std::int64_t> counts;
     for (const PdPool& pool : input.pools) {
-      for (std::int64_t i = 0; i < pool.replicas; ++i) {
-        replicas_.emplace_back();
-        replicas_.back().pool = &pool;
-        replicas_.back().number = static_cast<std::int64_t>(replicas_.size()) - 1;
-        replicas_.back().scheduler =
-            pool.scheduler == "vllm"
-                ? MakePdVllm(input_, pool, output_.requests, output_.coverage)
-                : MakePdScheduled(input_, pool, output_.requests, output_.coverage);
-        replicas_.back().stage_free.resize(pool.stages == nullptr ? 1 : pool.stages->size());
-      }
+      for (std::int64_t i = 0; i < pool.replicas; ++i) AddReplica(pool);
+      scalings.push_back(pool.scaling);
+      counts.push_back(pool.replicas);
     }
-    output_.steps.resize(replicas_.size());
+    output_.members.emplace(scalings, counts);
     const auto has = [&](PoolRole role) { return !Gate::Of(replicas_, role).empty(); };
     const PoolRole whole = has(PoolRole::kMixed) ? PoolRole::kMixed : PoolRole::kDecode;
     decode_.emplace(input.decode_router, output_.requests, PoolRole::kDecode, replicas_);
@@ -137,6 +136,9 @@ class Driver {
         if (replica.sleeps) next = std::min(next, BeforeHorizon(FirstToGiveUp(replica)));
       }
       next = std::min(next, NextEvent());
+      if (next < kNever || members().Limited() || (input_.horizon && members().Scale())) {
+        next = std::min(next, BeforeHorizon(members().Next()));
+      }
       if (next == kNever) break;
       for (const Gate* gate : Gates()) {
         const TimeNs look = BeforeHorizon(LookBefore(*gate, next));
@@ -155,10 +157,33 @@ class Driver {
         while (NextEvent() <= now_) Happen();
       } while (ActOnce());
     }
+    for (const Replica& replica : replicas_) {
+      PdLife& life = members().lives()[static_cast<std::size_t>(replica.number)];
+      if (Holding(replica, kNever - 1) > 0) continue;
+      life.gone = life.drain;
+      for (const Left& left : replica.left) life.gone = std::max(life.gone, left.time);
+      TimeNs kv = 0;
+      for (const TimeNs went : replica.kv_went) kv = std::max(kv, went);
+      if (life.drain < kNever && kv > life.gone) ++output_.coverage.kept_kv;
+      life.gone = std::max(life.gone, kv);
+      if (life.drain < kNever && life.gone > life.drain) ++output_.coverage.drained;
+    }
     return std::move(output_);
   }
 
  private:
+  void AddReplica(const PdPool& pool) {
+    replicas_.emplace_back();
+    Replica& replica = replicas_.back();
+    replica.pool = &pool;
+    replica.number = static_cast<std::int64_t>(replicas_.size()) - 1;
+    replica.scheduler = pool.scheduler == "vllm"
+                            ? MakePdVllm(input_, pool, output_.requests, output_.coverage)
+                            : MakePdScheduled(input_, pool, output_.requests, output_.coverage);
+    replica.stage_free.resize(pool.stages == nullptr ? 1 : pool.stages->size());
+    output_.steps.emplace_back();
+  }
+
   std::size_t Row(const PdSequence& s) const { return static_cast<std::size_t>(s.id); }
   HandOver& HandOverOf(const PdSequence& s) { return output_.results.hand_overs[Row(s)]; }
   TimeNs BeforeHorizon(TimeNs time) const {
@@ -229,11 +254,13 @@ class Driver {
       next = std::min({next, NextToGiveUp(*gate), NextRoom(*gate)});
       if (LookIsDue(*gate)) next = std::min(next, now_);
     }
+    if (members().Next() <= now_) next = now_;
     return BeforeHorizon(next);
   }
 
   void Happen() {
     if (NextOfLink() <= now_) return PassLink(now_);
+    if (members().Next() <= now_) return PassMembers();
     for (Gate* gate : Gates()) {
       if (LookIsDue(*gate)) return Look(*gate);
       if (NextToGiveUp(*gate) <= now_) return GiveUpAt(*gate);
@@ -265,6 +292,70 @@ class Driver {
     }
   }
 
+  // ---- Replicas that come and go.
+
+  PdMembers& members() { return *output_.members; }
+  const PdMembers& members() const { return *output_.members; }
+
+  // Requests whose KV is here.
+  static std::int64_t Holding(const Replica& replica, TimeNs by) {
+    const auto handed_over = static_cast<std::int64_t>(
+        std::count_if(replica.left.begin(), replica.left.end(),
+                      [=](const Left& left) { return left.kv_stays && left.time <= by; }));
+    return Outstanding(replica, by) + handed_over -
+           std::count_if(replica.kv_went.begin(), replica.kv_went.end(),
+                         [=](TimeNs went) { return went <= by; });
+  }
+
+  void PassMembers() {
+    for (std::size_t p = 0; p < input_.pools.size(); ++p) {
+      if (!members().Scrapes(p, now_)) continue;
+      std::vector<PdMembers::Seen> seen(replicas_.size());
+      for (const Replica& replica : replicas_) {
+        const auto number = static_cast<std::size_t>(replica.number);
+        if (replica.pool != &input_.pools[p] || !members().lives()[number].Up(now_)) continue;
+        const ReplicaSight told = ToldBy(replica);
+        seen[number] = {std::max<std::int64_t>(Outstanding(replica, now_ - 1) - told.running, 0),
+                        told.running,
+                        static_cast<double>(told.blocks_used) /
+                            static_cast<double>(replica.pool->pool_blocks - 1)};
+      }
+      std::size_t held = 0;
+      for (const Gate* gate : Gates()) {
+        held += gate->role == input_.pools[p].role ? gate->held.size() : 0;
+      }
+      members().Scrape(p, now_, seen, static_cast<std::int64_t>(held));
+    }
+    for (const std::size_t p : members().Pass(now_)) {
+      ++output_.coverage.started;
+      AddReplica(input_.pools[p]);
+      for (Gate* gate : Gates()) {
+        if (gate->role == input_.pools[p].role) gate->side.push_back(&replicas_.back());
+      }
+    }
+    for (Gate* gate : Gates()) FindRoom(*gate);
+  }
+
+  std::optional<std::size_t> ChooseAmongUp(Gate& gate, std::size_t row, const RouterChoice& by) {
+    std::vector<std::size_t> up;
+    for (std::size_t i = 0; i < gate.side.size(); ++i) {
+      const auto number = static_cast<std::size_t>(gate.side[i]->number);
+      if (members().lives()[number].Up(now_)) up.push_back(i);
+    }
+    if (up.empty()) {
+      ++output_.coverage.held_for_none;
+      return std::nullopt;
+    }
+    if (by.name == "round_robin") return up[static_cast<std::size_t>(gate.routed++) % up.size()];
+    if (by.name == "random") {
+      const double u = Uniform(by.seed, Stream::kRouter, static_cast<std::int64_t>(row));
+      return up[static_cast<std::size_t>(u * static_cast<double>(up.size()))];
+    }
+    return *std::min_element(up.begin(), up.end(), [&](std::size_t a, std::size_t b) {
+      return Outstanding(*gate.side[a], now_) < Outstanding(*gate.side[b], now_);
+    });
+  }
+
   // ---- Gateways, in the order of their turns.
 
   std::vector<Gate*> Gates() { return {&*decode_, &*whole_, &*prefill_}; }
@@ -279,7 +370,10 @@ class Driver {
 
   // False: nobody has room.
   bool Choose(Gate& gate, PdSequence* s) {
-    const std::optional<std::size_t> place = gate.rules.Choose(Row(*s), See(gate), now_);
+    const std::optional<std::size_t> place =
+        members().Scale() ? ChooseAmongUp(gate, Row(*s),
+                                          &gate == &*decode_ ? input_.decode_router : input_.router)
+                          : gate.rules.Choose(Row(*s), See(gate), now_);
     if (!place) return false;
     gate.placed[s->id] = *place;
     if (gate.period > 0) ++output_.coverage.stale;
@@ -324,18 +418,17 @@ class Driver {
   // What engines say now: with a step under way, as that was formed.
   std::vector<ReplicaSight> Told(const Gate& gate) const {
     std::vector<ReplicaSight> told;
-    for (const Replica* replica : gate.side) {
-      const bool in_a_step = !Listens(*replica) && replica->due == kNever;
-      const std::int64_t running =
-          in_a_step ? replica->formed_running
-                    : static_cast<std::int64_t>(replica->scheduler->Running().size());
-      ReplicaSight sight;
-      sight.waiting = std::max<std::int64_t>(Outstanding(*replica, now_) - running, 0);
-      sight.running = running;
-      sight.blocks_used = in_a_step ? replica->formed_used : Used(*replica);
-      told.push_back(sight);
-    }
+    for (const Replica* replica : gate.side) told.push_back(ToldBy(*replica));
     return told;
+  }
+  ReplicaSight ToldBy(const Replica& replica) const {
+    const bool in_a_step = !Listens(replica) && replica.due == kNever;
+    ReplicaSight sight;
+    sight.running = in_a_step ? replica.formed_running
+                              : static_cast<std::int64_t>(replica.scheduler->Running().size());
+    sight.waiting = std::max<std::int64_t>(Outstanding(replica, now_) - sight.running, 0);
+    sight.blocks_used = in_a_step ? replica.formed_used : Used(replica);
+    return sight;
   }
 
   // The latest look of a gateway with old signals that is due by then.
@@ -457,6 +550,7 @@ class Driver {
     PdSequence* s = prefilled_[id];
     prefilled_.erase(id);
     if (replica.sleeps) ++output_.coverage.prefill_waited_for_transfers;
+    replica.kv_went.push_back(now_);
     Tell(replica, [s, &replica] { replica.scheduler->Free(*s); });
   }
 
@@ -685,7 +779,7 @@ class Driver {
     }
     if (s.generated < s.wanted || (s.hands_over && s.gave_up)) return;
     const bool in_vain = !s.hands_over && seen > s.gives_up;
-    replica.left.push_back({now_ + (in_vain ? 1 : 0), s.id});
+    replica.left.push_back({now_ + (in_vain ? 1 : 0), s.id, s.hands_over});
     if (s.hands_over) {
       HandOver& h = results.hand_overs[r];
       h.prefilled = now_;

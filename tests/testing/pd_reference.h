@@ -16,6 +16,7 @@
 #include "servecast/scenario.h"
 #include "serving/hooks.h"
 #include "serving/policy.h"
+#include "testing/pd_reference_members.h"
 #include "testing/router_choice.h"
 #include "workload/request_table.h"
 
@@ -31,6 +32,8 @@ struct PdPool {
   std::string scheduler = "vllm";
   const std::vector<PipelineStage>* stages = nullptr;  // nullptr: one
   SlowdownSpec slowdowns = {};                         // of one stage
+  // With any of them routers are round_robin, random or least_outstanding, without parameters.
+  std::optional<PdScaling> scaling = {};
 };
 
 struct PdInput {
@@ -55,6 +58,8 @@ struct PdCoverage {
   std::int64_t stale = 0, held = 0, held_to_decode = 0, gave_up_held = 0, gave_up_to_decode = 0;
   std::int64_t looks = 0;
   std::int64_t victims_in_flight = 0, lost_fresh = 0, left_in_flight = 0;
+  // Replicas that start and drain; that drained with nothing but KV for others.
+  std::int64_t started = 0, drained = 0, kept_kv = 0, held_for_none = 0;
   std::int64_t batches_in_flight = 0, kept_waiting = 0;  // beside others; decodes by prompts
 };
 
@@ -64,6 +69,7 @@ struct PdOutput {
   std::vector<RequestTimes> times;             // by row; of the completed
   std::vector<std::vector<StepRecord>> steps;  // by replica
   std::int64_t output_tokens = 0;
+  std::optional<PdMembers> members;
   PdCoverage coverage;
 };
 

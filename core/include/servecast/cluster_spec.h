@@ -16,36 +16,8 @@ namespace servecast {
 // What a replica serves: whole requests, their prefill, or their decode.
 enum class PoolRole { kMixed, kPrefill, kDecode };
 
-struct PoolSpec {
-  std::string name;
-  PoolRole role = PoolRole::kMixed;
-  std::int64_t replicas = 1;
-  std::int64_t tensor_parallel = 1;
-  std::int64_t pipeline_parallel = 1;
-  // So many replicas share one set of experts, spread over the GPUs of all of them.
-  std::int64_t attention_data_parallel = 1;
-  // Where they are other than the scenario's.
-  std::optional<HardwareSpec> hardware;
-  std::optional<EngineSpec> engine;
-  std::optional<SchedulerSpec> scheduler;
-
-  std::int64_t GpusOfReplica() const { return tensor_parallel * pipeline_parallel; }
-  std::int64_t Gpus() const { return replicas * GpusOfReplica(); }
-};
-
-// Prefill and decode on different replicas, between which KV blocks travel over one shared link.
-// The link is as Vidur's profiles measured send and receive between two DGX H100: 34 GB/s, and up
-// to 50 us beside; other GPUs' bandwidth by their own links between nodes (cost/nodes.h).
-struct DisaggregationSpec {
-  bool first_token_from_decode = false;
-  std::int64_t above_tokens = 0;  // prompts up to this length are served whole
-  double base_latency_us = 50;
-  std::optional<double> bandwidth_gb_s;
-
-  friend bool operator==(const DisaggregationSpec&, const DisaggregationSpec&) = default;
-};
-
-// What a scaler goes by, summed over replicas. Waiting and outstanding have what the gateway holds.
+// What a scaler goes by, summed over the replicas of its pool. Waiting and outstanding have what
+// the gateway before them holds.
 enum class ScalingMetric { kWaiting, kRunning, kOutstanding, kKvUsage };
 
 // Replicas that come and go (serving/cluster/membership.h). A cold start is the sum of its parts. A
@@ -70,6 +42,37 @@ struct ScalingSpec {
   std::optional<double> termination_grace_period_s;
 
   bool On() const { return policy != "none"; }
+  friend bool operator==(const ScalingSpec&, const ScalingSpec&) = default;
+};
+
+struct PoolSpec {
+  std::string name;
+  PoolRole role = PoolRole::kMixed;
+  std::int64_t replicas = 1;
+  std::int64_t tensor_parallel = 1;
+  std::int64_t pipeline_parallel = 1;
+  // So many replicas share one set of experts, spread over the GPUs of all of them.
+  std::int64_t attention_data_parallel = 1;
+  // Where they are other than the scenario's.
+  std::optional<HardwareSpec> hardware;
+  std::optional<EngineSpec> engine;
+  std::optional<SchedulerSpec> scheduler;
+  std::optional<ScalingSpec> scaling;
+
+  std::int64_t GpusOfReplica() const { return tensor_parallel * pipeline_parallel; }
+  std::int64_t Gpus() const { return replicas * GpusOfReplica(); }
+};
+
+// Prefill and decode on different replicas, between which KV blocks travel over one shared link.
+// The link is as Vidur's profiles measured send and receive between two DGX H100: 34 GB/s, and up
+// to 50 us beside; other GPUs' bandwidth by their own links between nodes (cost/nodes.h).
+struct DisaggregationSpec {
+  bool first_token_from_decode = false;
+  std::int64_t above_tokens = 0;  // prompts up to this length are served whole
+  double base_latency_us = 50;
+  std::optional<double> bandwidth_gb_s;
+
+  friend bool operator==(const DisaggregationSpec&, const DisaggregationSpec&) = default;
 };
 
 // From the start of a container to serving, on a node that has the image: 62 s for weights of 51.75
@@ -127,16 +130,25 @@ struct ClusterSpec {
   std::string decode_router = "least_outstanding";
   ParamMap decode_router_params;
   DisaggregationSpec disaggregation;
-  ScalingSpec scaling;
+  ScalingSpec scaling;  // of each pool that has none of its own
   FailureSpec failures;
   SlowdownSpec slowdowns;
   RollingUpdateSpec rolling_update;
 
   // Requests wait at the router by rules of its own, and it may turn them away.
   bool ControlsFlow() const { return router == "epp" && epp.ControlsFlow(); }
+  const ScalingSpec& ScalingOf(const PoolSpec& pool) const {
+    return pool.scaling ? *pool.scaling : scaling;
+  }
+  bool Scales() const {
+    for (const PoolSpec& pool : pools) {
+      if (ScalingOf(pool).On()) return true;
+    }
+    return false;
+  }
   // How long a replica that a scaler or an update ends drains at most; none: as long as it takes.
-  std::optional<double> TerminationGraceS() const {
-    if (scaling.On()) return scaling.termination_grace_period_s;
+  std::optional<double> TerminationGraceS(const PoolSpec& pool) const {
+    if (ScalingOf(pool).On()) return ScalingOf(pool).termination_grace_period_s;
     return rolling_update.On() ? rolling_update.termination_grace_period_s : std::nullopt;
   }
   // The only pool: of a scenario for one pool alone (Scenario::UsePool), or of one that has no
@@ -152,6 +164,15 @@ struct ClusterSpec {
   std::int64_t Replicas() const {
     std::int64_t sum = 0;
     for (const PoolSpec& pool : pools) sum += pool.replicas;
+    return sum;
+  }
+  // With scalers as many as they may have.
+  std::int64_t MostReplicas(const PoolSpec& pool) const {
+    return ScalingOf(pool).On() ? ScalingOf(pool).max_replicas : pool.replicas;
+  }
+  std::int64_t MostReplicas() const {
+    std::int64_t sum = 0;
+    for (const PoolSpec& pool : pools) sum += MostReplicas(pool);
     return sum;
   }
   std::int64_t Gpus() const {

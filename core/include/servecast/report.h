@@ -245,6 +245,7 @@ struct PoolReport {
   std::string name, gpu;
   PoolRole role = PoolRole::kMixed;
   std::int64_t replicas = 0, tensor_parallel = 0, stages = 1, gpus = 0;
+  double mean_replicas = 0;   // over the run, where they come and go
   std::int64_t requests = 0;  // that it served, wholly or in part
   std::int64_t steps = 0, output_tokens = 0, preemptions = 0;
   std::int64_t kv_tokens = 0;  // that the KV blocks of a replica hold
@@ -252,7 +253,7 @@ struct PoolReport {
   double kv_mean_usage = 0, kv_peak_usage = 0, mfu = 0, bandwidth_use = 0;
   double kv_mean_fragmentation = 0, kv_peak_fragmentation = 0;
   std::int64_t allocation_failures = 0;
-  std::optional<double> cost_per_hour;  // none: its GPU has no price
+  std::optional<double> cost_per_hour;  // of its mean GPUs; none: its GPU has no price
   std::optional<PowerReport> power;     // none: not known of its GPU
 };
 
@@ -321,6 +322,8 @@ struct ScalingReport {
   std::int64_t wakes = 0;  // of `starts`
   double mean_asleep = 0;  // over the run
   double warm_s = 0;       // of them, as far as their GPUs count
+  std::vector<ScalingReport>
+      pools;  // each of several; of which all is the sum, and the longest start
 };
 
 // Clients that try again: attempts are what servers see, requests what clients asked for.

@@ -45,9 +45,11 @@ void Scenario::UsePool(std::size_t i) {
   if (pool.hardware) hardware = *pool.hardware;
   if (pool.engine) engine = *pool.engine;
   if (pool.scheduler) scheduler = *pool.scheduler;
+  if (pool.scaling) cluster.scaling = *pool.scaling;
   pool.hardware.reset();
   pool.engine.reset();
   pool.scheduler.reset();
+  pool.scaling.reset();
   cluster.pools.assign(1, std::move(pool));
 }
 

@@ -21,7 +21,7 @@ bool IsSteady(const Scenario& scenario) {
          a.spikes.empty() && !scenario.measure.horizon_s &&
          scenario.cluster.failures.schedule.empty() &&
          scenario.cluster.slowdowns.schedule.empty() && !scenario.cluster.rolling_update.On() &&
-         !scenario.cluster.scaling.On();
+         !scenario.cluster.Scales();
 }
 
 }  // namespace servecast

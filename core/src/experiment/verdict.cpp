@@ -39,12 +39,11 @@ std::string ShortGpu(const std::string& name) {
 
 // "Llama-3.1-8B on 1 x H100"; with a scaler "on up to 4 x H100".
 std::string Subject(const Scenario& s) {
-  const bool scaled = s.cluster.scaling.On();
+  const bool scaled = s.cluster.Scales();
   std::vector<std::pair<std::string, std::int64_t>> gpus;
   for (const PoolSpec& pool : s.cluster.pools) {
     const std::string name = ShortGpu((pool.hardware ? *pool.hardware : s.hardware).name);
-    const std::int64_t count =
-        scaled ? s.cluster.scaling.max_replicas * pool.GpusOfReplica() : pool.Gpus();
+    const std::int64_t count = s.cluster.MostReplicas(pool) * pool.GpusOfReplica();
     const auto same = std::find_if(gpus.begin(), gpus.end(),
                                    [&name](const auto& gpu) { return gpu.first == name; });
     if (same == gpus.end()) {

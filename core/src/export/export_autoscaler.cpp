@@ -1,4 +1,4 @@
-// The scenario's scaler as the object that Kubernetes or KEDA reads.
+// The scenario's scalers as the objects that Kubernetes or KEDA reads, one a pool.
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -59,11 +59,11 @@ ScalerJson Behavior(const ScalingSpec& scaling) {
   return behavior;
 }
 
-// A Deployment as the target kubernetes writes it.
-const ScalerJson kDeployment = {
-    {"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"name", "vllm"}};
+ScalerJson Deployment(const std::string& name) {
+  return {{"apiVersion", "apps/v1"}, {"kind", "Deployment"}, {"name", name}};
+}
 
-ScalerJson Hpa(const ScalingSpec& scaling, bool sglang) {
+ScalerJson Hpa(const ScalingSpec& scaling, bool sglang, const std::string& deployment) {
   std::string name;
   for (std::string metric : MetricsOf(scaling.metric, sglang)) {
     metric[metric.find(':')] = '_';
@@ -75,19 +75,21 @@ ScalerJson Hpa(const ScalingSpec& scaling, bool sglang) {
                              {"pods", {{"metric", {{"name", name}}}, {"target", target}}}};
   return {{"apiVersion", "autoscaling/v2"},
           {"kind", "HorizontalPodAutoscaler"},
-          {"metadata", {{"name", "vllm"}}},
+          {"metadata", {{"name", deployment}}},
           {"spec",
-           {{"scaleTargetRef", kDeployment},
+           {{"scaleTargetRef", Deployment(deployment)},
             {"minReplicas", scaling.min_replicas},
             {"maxReplicas", scaling.max_replicas},
             {"metrics", ScalerJson::array({metric})},
             {"behavior", Behavior(scaling)}}}};
 }
 
-ScalerJson ScaledObject(const ScalingSpec& scaling, bool sglang) {
+// `of_pods`: what selects the pool's among all servers.
+ScalerJson ScaledObject(const ScalingSpec& scaling, bool sglang, const std::string& deployment,
+                        const std::string& of_pods) {
   std::string query;
   for (const std::string& metric : MetricsOf(scaling.metric, sglang)) {
-    query += (query.empty() ? "sum(" : " + sum(") + metric + ")";
+    query += (query.empty() ? "sum(" : " + sum(") + metric + of_pods + ")";
   }
   const ScalerJson trigger = {{"type", "prometheus"},
                               {"metadata",
@@ -96,9 +98,9 @@ ScalerJson ScaledObject(const ScalingSpec& scaling, bool sglang) {
                                 {"threshold", NumberText(ParamOf(scaling, "target"))}}}};
   return {{"apiVersion", "keda.sh/v1alpha1"},
           {"kind", "ScaledObject"},
-          {"metadata", {{"name", "vllm"}}},
+          {"metadata", {{"name", deployment}}},
           {"spec",
-           {{"scaleTargetRef", kDeployment},
+           {{"scaleTargetRef", Deployment(deployment)},
             {"minReplicaCount", scaling.min_replicas},
             {"maxReplicaCount", scaling.max_replicas},
             {"pollingInterval", WholeSeconds(ParamOf(scaling, "polling_s"))},
@@ -107,34 +109,34 @@ ScalerJson ScaledObject(const ScalingSpec& scaling, bool sglang) {
             {"advanced", {{"horizontalPodAutoscalerConfig", {{"behavior", Behavior(scaling)}}}}}}}};
 }
 
-}  // namespace
-
-std::string WriteAutoscaler(ExportJob& job) {
-  const ScalingSpec& scaling = job.scenario().cluster.scaling;
-  job.LeaveOutSections({"model", "hardware", "engine", "scheduler", "workload", "slo"},
-                       "an autoscaler's object has nothing of the servers and their load");
+std::string WriteOf(std::size_t pool, ExportJob& job) {
+  const std::vector<PoolSpec>& pools = job.scenario().cluster.pools;
+  const ScalingSpec& scaling = job.scenario().cluster.ScalingOf(pools[pool]);
+  const std::string name = DeploymentName(pools, pool);
+  const std::string at =
+      pools[pool].scaling ? Format("cluster.pools.{}.scaling", pool) : "cluster.scaling";
   const bool hpa = scaling.policy == "hpa", keda = scaling.policy == "keda";
   if (!hpa && !keda) {
-    job.LeaveOut("cluster.scaling.policy = " + scaling.policy,
+    job.LeaveOut(Format("{}.policy = {}", at, scaling.policy),
                  "is no object of Kubernetes' HPA or KEDA: written is a fixed number");
-    const std::int64_t replicas = job.scenario().cluster.pools[0].replicas;
+    const std::int64_t replicas = pools[pool].replicas;
     return YamlText({{"apiVersion", "autoscaling/v2"},
                      {"kind", "HorizontalPodAutoscaler"},
-                     {"metadata", {{"name", "vllm"}}},
+                     {"metadata", {{"name", name}}},
                      {"spec",
-                      {{"scaleTargetRef", kDeployment},
+                      {{"scaleTargetRef", Deployment(name)},
                        {"minReplicas", replicas},
                        {"maxReplicas", replicas}}}});
   }
-  const bool sglang = job.Scheduler(0).policy == "sglang";
-  for (const auto& [name, value] : scaling.params) {
-    const bool seconds = name.size() > 2 && name.compare(name.size() - 2, 2, "_s") == 0;
+  const bool sglang = job.Scheduler(pool).policy == "sglang";
+  for (const auto& [param, value] : scaling.params) {
+    const bool seconds = param.size() > 2 && param.compare(param.size() - 2, 2, "_s") == 0;
     if (seconds && value != std::nearbyint(value)) {
-      job.LeaveOut(Format("cluster.scaling.{} = {}", name, NumberText(value)),
+      job.LeaveOut(Format("{}.{} = {}", at, param, NumberText(value)),
                    "Kubernetes takes whole seconds: it is rounded");
     }
   }
-  if (const std::string& policy = job.Scheduler(0).policy; policy != "vllm" && !sglang) {
+  if (const std::string& policy = job.Scheduler(pool).policy; policy != "vllm" && !sglang) {
     job.LeaveOut("the metric of " + policy, "is not known: written is vLLM's");
   }
   if (hpa) {
@@ -147,18 +149,30 @@ std::string WriteAutoscaler(ExportJob& job) {
                  "without a server the query sees nothing: it has to count what the gateway holds");
   }
   if (scaling.warm_replicas > 0) {
-    job.LeaveOut("cluster.scaling.warm_replicas",
-                 "neither HPA nor KEDA keeps pods that are asleep");
+    job.LeaveOut(at + ".warm_replicas", "neither HPA nor KEDA keeps pods that are asleep");
   }
   if (ParamOf(scaling, "sync_s") != 15) {
-    job.LeaveOut("cluster.scaling.sync_s",
+    job.LeaveOut(at + ".sync_s",
                  "is --horizontal-pod-autoscaler-sync-period of kube-controller-manager");
   }
   if (ParamOf(scaling, "tolerance") != 0.1) {
-    job.LeaveOut("cluster.scaling.tolerance",
+    job.LeaveOut(at + ".tolerance",
                  "is --horizontal-pod-autoscaler-tolerance of kube-controller-manager");
   }
-  return YamlText(hpa ? Hpa(scaling, sglang) : ScaledObject(scaling, sglang));
+  const std::string of_pods = pools.size() == 1 ? "" : Format("{{pod=~\"{}-.*\"}}", name);
+  return YamlText(hpa ? Hpa(scaling, sglang, name) : ScaledObject(scaling, sglang, name, of_pods));
+}
+
+}  // namespace
+
+std::string WriteAutoscaler(ExportJob& job) {
+  job.LeaveOutSections({"model", "hardware", "engine", "scheduler", "workload", "slo"},
+                       "an autoscaler's object has nothing of the servers and their load");
+  std::string text;
+  for (std::size_t i = 0; i < job.scenario().cluster.pools.size(); ++i) {
+    text += (i == 0 ? "" : "---\n") + WriteOf(i, job);
+  }
+  return text;
 }
 
 }  // namespace servecast

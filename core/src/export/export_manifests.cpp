@@ -52,8 +52,8 @@ std::string Strategy(const RollingUpdateSpec& update, std::int64_t replicas) {
 }
 
 // As whole seconds, which Kubernetes asks for.
-std::string GracePeriod(const ClusterSpec& cluster) {
-  const std::optional<double> seconds = cluster.TerminationGraceS();
+std::string GracePeriod(const ClusterSpec& cluster, const PoolSpec& pool) {
+  const std::optional<double> seconds = cluster.TerminationGraceS(pool);
   if (!seconds) return "";
   return Format("      terminationGracePeriodSeconds: {}\n",
                 static_cast<std::int64_t>(std::ceil(*seconds)));
@@ -61,12 +61,16 @@ std::string GracePeriod(const ClusterSpec& cluster) {
 
 }  // namespace
 
+std::string DeploymentName(const std::vector<PoolSpec>& pools, std::size_t i) {
+  return pools.size() == 1 ? "vllm" : Format("vllm-{}-{}", RoleOf(pools[i]), i);
+}
+
 std::string WriteKubernetes(ExportJob& job) {
   std::string text;
   const ClusterSpec& cluster = job.scenario().cluster;
   const auto& pools = cluster.pools;
   for (std::size_t i = 0; i < pools.size(); ++i) {
-    const std::string name = pools.size() == 1 ? "vllm" : Format("vllm-{}-{}", RoleOf(pools[i]), i);
+    const std::string name = DeploymentName(pools, i);
     FlagWords words = VllmFlags(job, i);
     words.insert(words.begin(), {"--model", job.model()});
     text += Format(
@@ -77,7 +81,7 @@ std::string WriteKubernetes(ExportJob& job) {
         Strategy(cluster.rolling_update, pools[i].replicas), name, name);
     if (pools[i].role != PoolRole::kMixed)
       text += Format("        llm-d.ai/role: {}\n", RoleOf(pools[i]));
-    text += "    spec:\n" + GracePeriod(cluster) + Selector(job, i);
+    text += "    spec:\n" + GracePeriod(cluster, pools[i]) + Selector(job, i);
     text += Format(
         "      containers:\n      - name: vllm\n        image: vllm/vllm-openai:{}\n        "
         "args:\n{}{}"

@@ -392,7 +392,7 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu, bool rolls) {
         "cluster.router.policy = " + s.cluster.router,
         "is the router's that stands before the servers" + (command.empty() ? "" : ": " + command));
   }
-  if (s.cluster.scaling.On()) {
+  if (s.cluster.Scales()) {
     job.LeaveOut("cluster.scaling", "is an autoscaler's beside the servers: target autoscaler");
   }
   if (s.cluster.slowdowns.On()) job.LeaveOut("cluster.slowdowns", "is no setting of a server");

@@ -69,6 +69,8 @@ FlagWords SglangVariables(const ExportJob& job, std::size_t pool);
 FlagWords SglangFlags(ExportJob& job, std::size_t pool);
 // Says that weights other than those of the model's files need a checkpoint of their own.
 void LeaveOutWeights(ExportJob& job);
+// A pool's Deployment, as the target kubernetes names it.
+std::string DeploymentName(const std::vector<PoolSpec>& pools, std::size_t pool);
 // What stands above the command of a pool; "" with one.
 std::string PoolHeading(ExportJob& job, std::size_t pool);
 // What no server's options say.

@@ -30,11 +30,6 @@ std::size_t FirstWithTimeout(const Scenario& s) {
 
 constexpr const char* kSimpleNames = "round_robin, random and least_outstanding";
 
-bool WeighsLoad(const Scenario& s) {
-  constexpr std::string_view kSimple[] = {"round_robin", "random", "least_outstanding"};
-  return std::find(std::begin(kSimple), std::end(kSimple), s.cluster.router) == std::end(kSimple);
-}
-
 // nullptr: auto, which takes one that has what is asked.
 const LatencyEntry* LatencyOf(const Scenario& s) {
   return s.latency.backend == "auto" ? nullptr : &FindLatencyModel(s.latency.backend);
@@ -65,8 +60,8 @@ constexpr FeatureRow kRows[] = {
     {kExpertReplicas, kOfCompat | kOfLatency,
      [](S s) { return s.cluster.pool().attention_data_parallel > 1; },
      "/cluster/pools/0/attention_data_parallel", "1", "with attention_data_parallel above 1"},
-    {kLoadRouters, kOfCompat, WeighsLoad, "/cluster/router/policy", kSimpleNames,
-     "with cluster.router.policy"},
+    {kLoadRouters, kOfCompat, [](S s) { return WeighsLoad(s.cluster.router); },
+     "/cluster/router/policy", kSimpleNames, "with cluster.router.policy"},
     {kScaling, kOfCompat, [](S s) { return s.cluster.scaling.On(); }, "/cluster/scaling/policy",
      "\"none\"", "with cluster.scaling"},
     {kFailures, kRules, [](S s) { return s.cluster.failures.On(); }, "/cluster/failures", "none",
@@ -208,7 +203,6 @@ constexpr FeaturePair kPairs[] = {
     {kImages, kAdapters, "adapters behind images are not modelled"},
     {kQueueCaps, kClosedLoop, "a client that is turned away would ask again at once"},
     {kQueueCaps, kCappedClients, "a client that is turned away would ask again at once"},
-    {kScaling, kRoles, "prefill and decode that scale apart are not modelled"},
     {kScaling, kLoadRouters, "that router knows a fixed number of replicas"},
     {kScaling, kExpertReplicas, "replicas that share experts start together"},
     {kFailures, kRoles, "whose KV is on its way when a side fails is not modelled"},
@@ -353,6 +347,11 @@ class FeatureChecks {
 
 }  // namespace
 }  // namespace features
+
+bool WeighsLoad(std::string_view router) {
+  constexpr std::string_view kSimple[] = {"round_robin", "random", "least_outstanding"};
+  return std::find(std::begin(kSimple), std::end(kSimple), router) == std::end(kSimple);
+}
 
 std::span<const FeatureRow> FeatureRows() { return features::kRows; }
 std::span<const FeaturePair> FeaturePairs() { return features::kPairs; }

@@ -26,6 +26,9 @@ struct FeatureRow {
   std::string_view words;          // "with speculative decoding"
   bool at_owner = false;           // the scheduler is refused, not what asks
 };
+// A router that is neither round_robin nor random nor least_outstanding.
+bool WeighsLoad(std::string_view router);
+
 std::span<const FeatureRow> FeatureRows();
 
 // Two features that do not go together: what is asked at the first's path is refused.

@@ -94,6 +94,8 @@ void Describe(FieldVisitor& v, EppSpec& s, const EppSpec& base, bool active) {
          });
 }
 
+void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base);
+
 // A section of a pool's own, where it is other than the scenario's. Read, null takes away what has
 // no value by default.
 template <class Spec>
@@ -143,6 +145,7 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario
   DescribeOwn(v, "hardware", p.hardware, s.hardware);
   DescribeOwn(v, "engine", p.engine, s.engine);
   DescribeOwn(v, "scheduler", p.scheduler, s.scheduler);
+  DescribeOwn(v, "scaling", p.scaling, s.cluster.scaling);
 }
 
 void Describe(FieldVisitor& v, DisaggregationSpec& d, const DisaggregationSpec& base) {
@@ -494,6 +497,11 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
   v.Object({.name = "scheduler"},
            [&](FieldVisitor& inner) { Describe(inner, s.scheduler, base.scheduler); });
   v.Object({.name = "cluster"}, [&](FieldVisitor& inner) {
+    const auto scaling = [&] {
+      inner.Object({.name = "scaling", .idle = !s.cluster.scaling.On()},
+                   [&](FieldVisitor& w) { Describe(w, s.cluster.scaling, base.cluster.scaling); });
+    };
+    if (inner.reads()) scaling();  // pools may have their own instead
     ListOf pools(s.cluster.pools, base.cluster.pools,
                  [&s](FieldVisitor& w, PoolSpec& p, const PoolSpec& b) { Describe(w, p, b, s); });
     inner.List({.name = "pools", .min = 1, .max = 16, .help = "groups of equal replicas"}, pools);
@@ -519,8 +527,7 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
     inner.Object({.name = "disaggregation", .idle = idle}, [&](FieldVisitor& d) {
       Describe(d, s.cluster.disaggregation, base.cluster.disaggregation);
     });
-    inner.Object({.name = "scaling", .idle = !s.cluster.scaling.On()},
-                 [&](FieldVisitor& w) { Describe(w, s.cluster.scaling, base.cluster.scaling); });
+    if (!inner.reads()) scaling();
     inner.Object({.name = "failures", .nullable = true, .idle = !s.cluster.failures.On()},
                  [&](FieldVisitor& w) { Describe(w, s.cluster.failures, base.cluster.failures); });
     inner.Object(

@@ -63,7 +63,7 @@ class PoolChecks {
       }
     }
     CheckWhatIsOfAll();
-    if (s_.cluster.scaling.On()) CheckScaling(s_.cluster, issues_);
+    if (s_.cluster.Scales()) CheckScaling(s_.cluster, issues_);
     if (s_.cluster.failures.On()) CheckFailures(s_, issues_);
     if (s_.cluster.slowdowns.On()) CheckSlowdowns(s_, issues_);
     if (s_.cluster.rolling_update.On()) CheckRollingUpdate(s_.cluster, issues_);

@@ -30,6 +30,10 @@ inline std::string PathIn(const PoolSpec& pool, std::size_t number, const std::s
   if (path.rfind(kOnly, 0) == 0) return of_pool + path.substr(kOnly.size() - 1);
   const bool own = (pool.engine && path.rfind("/engine/", 0) == 0) ||
                    (pool.scheduler && path.rfind("/scheduler/", 0) == 0);
+  constexpr std::string_view kScaling = "/cluster/scaling/";
+  if (pool.scaling && path.rfind(kScaling, 0) == 0) {
+    return of_pool + path.substr(std::string_view("/cluster").size());
+  }
   return own ? of_pool + path : path;
 }
 

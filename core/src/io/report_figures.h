@@ -256,8 +256,34 @@ void VisitClass(const ClassReport& c, Scope scope, Put& put) {
   }
 }
 
+// Of replicas that come and go: of all pools, or of one of several.
 template <class Put>
-void VisitPool(const PoolReport& p, Scope scope, Put& put) {
+void VisitLives(const ScalingReport& s, bool of_all, Put& put) {
+  using Step = ScalingReport::Step;
+  put("cold_start_s", {"s", of_all ? "Of several pools the longest." : ""}, s.cold_start_s);
+  put("weights_s", {"s", "The part of a cold start that loads the weights."}, s.weights_s);
+  if (of_all) {
+    put("rolling_update_s",
+        {"s", "Until all replicas were new ones that serve; null: no update, or not by the end."},
+        s.rolling_update_s);
+  }
+  put("starts", {"", "Decided by the scaler, or of the rolling update."}, s.starts);
+  put("stops", {"", ""}, s.stops);
+  put("peak_up", {"", "Most replicas up at one time."}, s.peak_up);
+  put("mean_up", {"", "On average over the run."}, s.mean_up);
+  put("mean_replicas", {"", "On average over the run: starting, up or draining."}, s.mean_replicas);
+  put("mean_gpus", {"", "Of these."}, s.mean_gpus);
+  put("gpu_hours", {"", ""}, s.gpu_hours);
+  put("cost", {"$", "Of gpu_hours, in US dollars; null: the GPU has no price."}, s.cost);
+  put.List("at_s", {"s", "Replicas in each state from a time on."}, s.steps,
+           [](const Step& step) { return step.at_s; });
+  put.List("starting", {"", ""}, s.steps, [](const Step& step) { return step.starting; });
+  put.List("up", {"", ""}, s.steps, [](const Step& step) { return step.up; });
+  put.List("draining", {"", ""}, s.steps, [](const Step& step) { return step.draining; });
+}
+
+template <class Put>
+void VisitPool(const PoolReport& p, const ScalingReport* scaling, Scope scope, Put& put) {
   static constexpr std::array<const char*, 3> kRoles = {"mixed", "prefill", "decode"};
   put("name", {"", ""}, p.name);
   if (scope.all) {
@@ -299,6 +325,9 @@ void VisitPool(const PoolReport& p, Scope scope, Put& put) {
         p.power,
         {"", "Of its GPUs and tokens; absent where the power of its GPU is not known.", "Power"},
         put);
+    put.ObjectIf(scaling != nullptr, "scaling",
+                 {"", "Absent where no pool's replicas come and go.", "PoolScaling"},
+                 [&] { VisitLives(*scaling, false, put); });
   }
 }
 
@@ -310,7 +339,10 @@ void VisitPools(const Report& r, Scope scope, Put& put) {
                                             "then the first one's.",
                                             "PoolReport"}
                       : typename Put::About{"", "Absent where there is one.", "PoolRun"},
-            r.pools, [&](const PoolReport& p, std::size_t) { VisitPool(p, scope, put); });
+            r.pools, [&](const PoolReport& p, std::size_t i) {
+              const auto& scaling = r.scaling.pools;
+              VisitPool(p, i < scaling.size() ? &scaling[i] : nullptr, scope, put);
+            });
   if (!scope.run) return;
   const KvTransferReport& t = r.kv_transfer;
   put.ObjectIf(!r.pools.empty() && t.on, "kv_transfer",
@@ -347,31 +379,9 @@ void VisitReplicas(const Report& r, Put& put) {
 
 template <class Put>
 void VisitScaling(const ScalingReport& s, Put& put) {
-  using Step = ScalingReport::Step;
-  put.ObjectIf(
-      s.on, "scaling", {"", "Replicas that came and went; absent where their number is fixed."},
-      [&] {
-        put("cold_start_s", {"s", ""}, s.cold_start_s);
-        put("weights_s", {"s", "The part of a cold start that loads the weights."}, s.weights_s);
-        put("rolling_update_s",
-            {"s",
-             "Until all replicas were new ones that serve; null: no update, or not by the end."},
-            s.rolling_update_s);
-        put("starts", {"", "Decided by the scaler, or of the rolling update."}, s.starts);
-        put("stops", {"", ""}, s.stops);
-        put("peak_up", {"", "Most replicas up at one time."}, s.peak_up);
-        put("mean_up", {"", "On average over the run."}, s.mean_up);
-        put("mean_replicas", {"", "On average over the run: starting, up or draining."},
-            s.mean_replicas);
-        put("mean_gpus", {"", "Of these."}, s.mean_gpus);
-        put("gpu_hours", {"", ""}, s.gpu_hours);
-        put("cost", {"$", "Of gpu_hours, in US dollars; null: the GPU has no price."}, s.cost);
-        put.List("at_s", {"s", "Replicas in each state from a time on."}, s.steps,
-                 [](const Step& step) { return step.at_s; });
-        put.List("starting", {"", ""}, s.steps, [](const Step& step) { return step.starting; });
-        put.List("up", {"", ""}, s.steps, [](const Step& step) { return step.up; });
-        put.List("draining", {"", ""}, s.steps, [](const Step& step) { return step.draining; });
-      });
+  put.ObjectIf(s.on, "scaling",
+               {"", "Replicas that came and went; absent where their number is fixed."},
+               [&] { VisitLives(s, true, put); });
   put.ObjectIf(s.has_warm, "warm_replicas", {"", "Absent where a scaler has none."}, [&] {
     put("wakes", {"", "Starts of the scaler that took one."}, s.wakes);
     put("mean_asleep", {"", "On average over the run."}, s.mean_asleep);

@@ -6,47 +6,45 @@
 #include <utility>
 
 #include "base/text.h"
+#include "io/feature_checks.h"
+#include "io/pool_checks.h"
 #include "serving/scaling/scaler.h"
 
 namespace servecast {
 namespace {
 
-void CheckSchedule(const NumberTable& rows, Issues& issues) {
+void CheckSchedule(const std::string& at, const NumberTable& rows, Issues& issues) {
   const auto bad = [&](std::size_t row) {
     return rows[row][1] != std::floor(rows[row][1]) ||
            (row > 0 && rows[row][0] <= rows[row - 1][0]) || (row == 0 && rows[row][0] <= 0);
   };
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (!bad(row)) continue;
-    issues.push_back({Format("/cluster/scaling/schedule/{}", row),
-                      "found %, allowed a later time than the row before (the first above 0), and "
-                      "a whole number of replicas"});
-    return;
+    return AddOnce({Format("{}/schedule/{}", at, row),
+                    "found %, allowed a later time than the row before (the first above 0), and "
+                    "a whole number of replicas"},
+                   issues);
   }
   if (rows.empty()) {
-    issues.push_back(
-        {"/cluster/scaling/schedule", "found none, allowed one row at least: [from_s, replicas]"});
+    AddOnce({at + "/schedule", "found none, allowed one row at least: [from_s, replicas]"}, issues);
   }
 }
 
-}  // namespace
-
-void CheckScaling(const ClusterSpec& cluster, Issues& issues) {
-  const ScalingSpec& scaling = cluster.scaling;
+void CheckScaling(const ClusterSpec& cluster, std::size_t number, Issues& issues) {
+  const PoolSpec& pool = cluster.pools[number];
+  const ScalingSpec& scaling = cluster.ScalingOf(pool);
+  const std::string at =
+      pool.scaling ? Format("/cluster/pools/{}/scaling", number) : "/cluster/scaling";
   const auto add = [&](const char* field, std::string message) {
-    issues.push_back({Format("/cluster/scaling/{}", field), std::move(message)});
+    AddOnce({Format("{}/{}", at, field), std::move(message)}, issues);
   };
-  if (cluster.pools.size() > 1) {
-    add("policy",
-        Format("found %, allowed \"none\" with {} pools: a scaler has one", cluster.pools.size()));
-  }
   const std::int64_t least = scaling.min_replicas, most = scaling.max_replicas;
   if (least > most) add("min_replicas", Format("found %, allowed up to max_replicas {}", most));
-  const std::int64_t first = cluster.pools[0].replicas;
+  const std::int64_t first = pool.replicas;
   if (least <= most && (first < least || first > most)) {
-    issues.push_back(
-        {"/cluster/pools/0/replicas",
-         Format("found {}, allowed {} to {}, the limits of cluster.scaling", first, least, most)});
+    issues.push_back({Format("/cluster/pools/{}/replicas", number),
+                      Format("found {}, allowed {} to {}, the limits of {}", first, least, most,
+                             pool.scaling ? "its scaling" : "cluster.scaling")});
   }
   const bool held =
       scaling.metric == ScalingMetric::kWaiting || scaling.metric == ScalingMetric::kOutstanding;
@@ -63,7 +61,21 @@ void CheckScaling(const ClusterSpec& cluster, Issues& issues) {
                          "an engine wakes depends on where its weights are",
                          scaling.warm_replicas));
   }
-  if (scaling.policy == "schedule") CheckSchedule(scaling.schedule, issues);
+  if (scaling.policy == "schedule") CheckSchedule(at, scaling.schedule, issues);
+}
+
+}  // namespace
+
+void CheckScaling(const ClusterSpec& cluster, Issues& issues) {
+  for (std::size_t i = 0; i < cluster.pools.size(); ++i) {
+    if (cluster.ScalingOf(cluster.pools[i]).On()) CheckScaling(cluster, i, issues);
+  }
+  if (cluster.Has(PoolRole::kDecode) && WeighsLoad(cluster.decode_router)) {
+    issues.push_back({"/cluster/decode_router/policy",
+                      Format("found \"{}\", allowed round_robin, random and least_outstanding with "
+                             "cluster.scaling: that router knows a fixed number of replicas",
+                             cluster.decode_router)});
+  }
 }
 
 namespace {
@@ -99,9 +111,7 @@ double SpanS(const Scenario& scenario, double trace_s) {
 void CheckCount(const Scenario& scenario, double span_s, double every_s, const char* path,
                 const char* what, Issues& issues) {
   const ClusterSpec& cluster = scenario.cluster;
-  const std::int64_t replicas =
-      cluster.scaling.On() ? cluster.scaling.max_replicas : cluster.Replicas();
-  const double count = static_cast<double>(replicas) * span_s / every_s;
+  const double count = static_cast<double>(cluster.MostReplicas()) * span_s / every_s;
   if (count <= kMostFailures) return;
   issues.push_back(
       {path, Format("found %, allowed where replicas {} up to 1,000,000 times in a run, "
@@ -166,7 +176,7 @@ void CheckFailures(const Scenario& scenario, Issues& issues) {
   const ClusterSpec& cluster = scenario.cluster;
   CheckFailureCount(scenario, SpanS(scenario, 0), issues);
   if (cluster.failures.mtbf_s && cluster.failures.domain_replicas > 1 &&
-      (cluster.scaling.On() || cluster.rolling_update.On())) {
+      (cluster.Scales() || cluster.rolling_update.On())) {
     issues.push_back({"/cluster/failures/domain_replicas",
                       "found %, allowed 1 with mtbf_s and replicas that come and go: which of them "
                       "share a node is not known"});

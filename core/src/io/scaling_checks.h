@@ -1,4 +1,4 @@
-// What a scaler asks of the pool whose replicas come and go.
+// What a scaler asks of a pool whose replicas come and go.
 #pragma once
 
 #include <array>
@@ -14,7 +14,7 @@ namespace servecast {
 inline constexpr std::array<std::string_view, 4> kScalingMetricNames = {"waiting", "running",
                                                                         "outstanding", "kv_usage"};
 
-// REQUIRES: cluster.scaling.On(). In a file of its own, which the page's first module leaves out:
+// REQUIRES: cluster.Scales(). In a file of its own, which the page's first module leaves out:
 // that one asks for the whole module before it runs such a scenario.
 void CheckScaling(const ClusterSpec& cluster, Issues& issues);
 // Likewise. REQUIRES: cluster.failures.On().

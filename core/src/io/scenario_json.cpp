@@ -170,6 +170,8 @@ void MergePools(Json& document, Issues& issues) {
         *own = Merged(document[section.name], *own);
       }
     }
+    const auto scaling = pool.is_object() ? pool.find("scaling") : pool.end();
+    if (scaling != pool.end() && scaling->is_string()) *scaling = Json{{"policy", *scaling}};
     const auto scheduler = pool.is_object() ? pool.find("scheduler") : pool.end();
     if (scheduler == pool.end()) continue;
     if (scheduler->is_string()) *scheduler = Json{{"policy", *scheduler}};

@@ -7,8 +7,8 @@ namespace servecast {
 namespace {
 
 // Of those that come and go the mean over a part of the run; `serving`: without those that start.
-double MeanOfScaled(const RunView& run, TimeNs from, TimeNs to, bool serving) {
-  const auto& steps = run.scaling.steps;
+double MeanOfScaled(const ScalingReport& scaling, TimeNs from, TimeNs to, bool serving) {
+  const auto& steps = scaling.steps;
   const auto count = [&](std::size_t i) {
     return static_cast<double>(steps[i].up + steps[i].draining + (serving ? 0 : steps[i].starting));
   };
@@ -22,9 +22,13 @@ double MeanOfScaled(const RunView& run, TimeNs from, TimeNs to, bool serving) {
   return sum / Seconds(to - from);
 }
 
-double ServingOf(const RunView& run, const PoolRun& pool, TimeNs from, TimeNs to) {
-  if (run.scaling.on) return MeanOfScaled(run, from, to, true);
-  return static_cast<double>(pool.spec().replicas);
+const ScalingReport& ScalingOf(const RunView& run, std::size_t pool) {
+  return run.HasPools() ? run.scaling.pools[pool] : run.scaling;
+}
+
+double ServingOf(const RunView& run, std::size_t pool, TimeNs from, TimeNs to) {
+  if (run.scaling.on) return MeanOfScaled(ScalingOf(run, pool), from, to, true);
+  return static_cast<double>(run.pools[pool].spec().replicas);
 }
 
 }  // namespace
@@ -45,23 +49,42 @@ std::pair<double, double> ServingAndStarting(const RunView& run, TimeNs from, Ti
 }
 
 double MeanReplicas(const RunView& run, TimeNs from, TimeNs to) {
-  if (run.scaling.on) return MeanOfScaled(run, from, to, false);
+  if (run.scaling.on) return MeanOfScaled(run.scaling, from, to, false);
   return static_cast<double>(run.scenario.cluster.Replicas());
+}
+
+double MeanReplicas(const RunView& run, std::size_t pool, TimeNs from, TimeNs to) {
+  if (run.scaling.on) return MeanOfScaled(ScalingOf(run, pool), from, to, false);
+  return static_cast<double>(run.pools[pool].spec().replicas);
+}
+
+void PutGpus(const PoolRun& pool, TimeNs end, ScalingReport& scaling) {
+  const auto gpus = static_cast<double>(pool.spec().GpusOfReplica());
+  scaling.mean_gpus = scaling.mean_replicas * gpus;
+  scaling.gpu_hours = scaling.replica_s * gpus / 3600;
+  if (scaling.has_warm && end > 0) {
+    scaling.mean_gpus += scaling.warm_s / Seconds(end) * gpus;
+    scaling.gpu_hours += scaling.warm_s * gpus / 3600;
+  }
+  if (const auto& price = pool.scenario.hardware.price_per_gpu_hour) {
+    scaling.cost = scaling.gpu_hours * *price;
+  }
 }
 
 double MeanKvBlocks(const RunView& run, TimeNs from, TimeNs to) {
   double blocks = 0;
-  for (const PoolRun& pool : run.pools) {
-    blocks += static_cast<double>(pool.cost.usable_blocks) * ServingOf(run, pool, from, to);
+  for (std::size_t p = 0; p < run.pools.size(); ++p) {
+    blocks += static_cast<double>(run.pools[p].cost.usable_blocks) * ServingOf(run, p, from, to);
   }
   return blocks;
 }
 
 double MeanKvTokens(const RunView& run, TimeNs from, TimeNs to) {
   double tokens = 0;
-  for (const PoolRun& pool : run.pools) {
+  for (std::size_t p = 0; p < run.pools.size(); ++p) {
+    const PoolRun& pool = run.pools[p];
     tokens += static_cast<double>(pool.cost.usable_blocks * pool.scenario.engine.block_size) *
-              ServingOf(run, pool, from, to);
+              ServingOf(run, p, from, to);
   }
   return tokens;
 }

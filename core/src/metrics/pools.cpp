@@ -12,15 +12,9 @@ namespace {
 double Number(std::int64_t n) { return static_cast<double>(n); }
 
 std::vector<std::int64_t> RequestsByPool(const RunView& run) {
-  std::vector<std::int32_t> pool_of;  // by replica
-  for (std::size_t p = 0; p < run.pools.size(); ++p) {
-    const std::int64_t replicas = run.pools[p].spec().replicas;
-    pool_of.insert(pool_of.end(), static_cast<std::size_t>(replicas), static_cast<std::int32_t>(p));
-  }
   std::vector<std::int64_t> requests(run.pools.size(), 0);
   const auto count = [&](std::int32_t replica) {
-    if (replica < 0) return;
-    ++requests[static_cast<std::size_t>(pool_of[static_cast<std::size_t>(replica)])];
+    if (replica >= 0) ++requests[run.pool_of[static_cast<std::size_t>(replica)]];
   };
   for (std::size_t r = 0; r < run.results.replica.size(); ++r) {
     count(run.results.ReplicaOf(r));
@@ -31,7 +25,9 @@ std::vector<std::int64_t> RequestsByPool(const RunView& run) {
   return requests;
 }
 
-PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
+PoolReport ReportOf(const RunView& run, std::size_t number) {
+  const PoolRun& pool = run.pools[number];
+  const TimeNs end = run.end;
   const PoolSpec& spec = pool.spec();
   const HardwareSpec& hardware = pool.scenario.hardware;
   const Recorder& recorder = pool.recorder;
@@ -40,6 +36,7 @@ PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
   r.gpu = hardware.name;
   r.role = spec.role;
   r.replicas = spec.replicas;
+  r.mean_replicas = MeanReplicas(run, number, 0, end);
   r.tensor_parallel = spec.tensor_parallel;
   r.stages = spec.pipeline_parallel;
   r.gpus = spec.Gpus();
@@ -53,7 +50,7 @@ PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
   r.allocation_failures = recorder.blocks_refused();
   if (hardware.price_per_gpu_hour) r.cost_per_hour = *hardware.price_per_gpu_hour * Number(r.gpus);
   if (end <= 0) return r;
-  const double all = Number(end) * Number(r.replicas);
+  const double all = Number(end) * r.mean_replicas;
   r.busy_share = Number(recorder.busy_ns()) / all;
   r.blocked_share =
       Number(recorder.blocked_ns(BlockedBy::kKvBlocks) + recorder.blocked_ns(BlockedBy::kSeats) +
@@ -76,14 +73,31 @@ PoolReport ReportOf(const PoolRun& pool, TimeNs end) {
   return r;
 }
 
+// The sums over pools.
+void PutScaling(const RunView& run, Report& report) {
+  ScalingReport& all = report.scaling;
+  if (!all.on) return;
+  all.cost = 0;
+  for (std::size_t p = 0; p < run.pools.size(); ++p) {
+    ScalingReport& own = all.pools[p];
+    PutGpus(run.pools[p], run.end, own);
+    all.mean_gpus += own.mean_gpus;
+    all.gpu_hours += own.gpu_hours;
+    all.cost = all.cost && own.cost ? std::optional(*all.cost + *own.cost) : std::nullopt;
+    const auto& price = run.pools[p].scenario.hardware.price_per_gpu_hour;
+    if (price) report.pools[p].cost_per_hour = *price * own.mean_gpus;
+  }
+}
+
 }  // namespace
 
 void ReportPools(const RunView& run, Report& report) {
   const std::vector<std::int64_t> requests = RequestsByPool(run);
   for (std::size_t p = 0; p < run.pools.size(); ++p) {
-    report.pools.push_back(ReportOf(run.pools[p], run.end));
+    report.pools.push_back(ReportOf(run, p));
     report.pools.back().requests = requests[p];
   }
+  PutScaling(run, report);
   if (run.results.hand_overs.empty()) return;
   KvTransferReport& transfer = report.kv_transfer;
   transfer.on = true;
@@ -105,14 +119,16 @@ void ReportPools(const RunView& run, Report& report) {
 // Mean use of KV blocks, seats or tokens, whichever is scarcest in a pool, where it is highest.
 double PoolsScarcestUse(const RunView& run, std::size_t first_bin, std::size_t last_bin) {
   double scarcest = 0;
-  for (const PoolRun& pool : run.pools) {
+  for (std::size_t p = 0; p < run.pools.size(); ++p) {
+    const PoolRun& pool = run.pools[p];
     TimeNs width = 0;
     const std::vector<SeriesBin> bins = pool.recorder.BinsUpTo(run.end, &width);
     SeriesBin sum;
     for (std::size_t b = first_bin; b < std::min(last_bin, bins.size()); ++b) sum.Add(bins[b]);
     const EngineSpec& engine = pool.scenario.engine;
     const double time = Number(width) * Number(static_cast<std::int64_t>(last_bin - first_bin)) *
-                        Number(pool.spec().replicas);
+                        MeanReplicas(run, p, width * static_cast<TimeNs>(first_bin),
+                                     width * static_cast<TimeNs>(last_bin));
     if (time <= 0) continue;
     scarcest = std::max(
         {scarcest, static_cast<double>(sum.kv_blocks) / time / Number(pool.cost.usable_blocks),

@@ -261,7 +261,7 @@ class Summary {
       if (stages > 1) stage_time += pool.recorder.busy_ns() * stages;
     }
     r.gpus = gpus;
-    PutScaling();
+    if (r.scaling.on && !run_.HasPools()) PutGpus(run_.pools.front(), run_.end, r.scaling);
     if (r.stages > 1 && stage_time > 0) {
       r.bubble_share =
           1 - static_cast<double>(run_.counts.stage_busy_ns) / static_cast<double>(stage_time);
@@ -300,22 +300,6 @@ class Summary {
     r.output_tokens_per_s = static_cast<double>(run_.recorder.measured_tokens()) / seconds;
     r.output_tokens_per_s_per_gpu = r.output_tokens_per_s / MeanGpus(r);
     PutCost(run_.scenario, r);
-  }
-
-  void PutScaling() {
-    ScalingReport& scaling = report_.scaling;
-    if (!scaling.on) return;
-    const PoolSpec& pool = run_.scenario.cluster.pool();
-    const auto gpus = static_cast<double>(pool.GpusOfReplica());
-    scaling.mean_gpus = scaling.mean_replicas * gpus;
-    scaling.gpu_hours = scaling.replica_s * gpus / 3600;
-    if (scaling.has_warm && run_.end > 0) {
-      scaling.mean_gpus += scaling.warm_s / Seconds(run_.end) * gpus;
-      scaling.gpu_hours += scaling.warm_s * gpus / 3600;
-    }
-    if (const auto& price = run_.scenario.hardware.price_per_gpu_hour) {
-      scaling.cost = scaling.gpu_hours * *price;
-    }
   }
 
   void CountOfClass(std::size_t i, ClassReport& r) const {
@@ -389,7 +373,7 @@ class Summary {
       PeakUse use =
           PeakUseOf(bin.work, bin.output_tokens, width / 1e9, MeanReplicas(run_, start, end));
       if (!of_pools.empty()) {
-        use = PoolsUse([&](std::size_t p) {
+        use = PoolsUse(start, end, [&](std::size_t p) {
           const SeriesBin& own = of_pools[p][b];
           return UseOf(own.work, own.output_tokens, width / 1e9, run_.pools[p].cost,
                        run_.pools[p].scenario.hardware);
@@ -402,9 +386,9 @@ class Summary {
       PeakUse use =
           PeakUseOf(work, output_tokens, Seconds(run_.end), MeanReplicas(run_, 0, run_.end));
       if (!of_pools.empty()) {
-        use = PoolsUse([&](std::size_t p) {
+        use = PoolsUse(0, run_.end, [&](std::size_t p) {
           const PoolReport& pool = report_.pools[p];
-          const auto groups = static_cast<double>(pool.replicas * pool.stages);
+          const double groups = pool.mean_replicas * static_cast<double>(pool.stages);
           return PeakUse{pool.mfu * groups, pool.bandwidth_use * groups};
         });
       }
@@ -467,7 +451,7 @@ class Summary {
 
   // Of several pools, each as if it were one replica's: of what all their GPUs could.
   template <class UseOfPool>
-  PeakUse PoolsUse(UseOfPool use_of) const {
+  PeakUse PoolsUse(TimeNs from, TimeNs to, UseOfPool use_of) const {
     PeakUse sum;
     double flops = 0, bandwidth = 0;
     for (std::size_t p = 0; p < run_.pools.size(); ++p) {
@@ -477,10 +461,12 @@ class Summary {
       const PeakUse use = use_of(p);
       sum.mfu += use.mfu * peak;
       sum.bandwidth += use.bandwidth * group * hardware.memory_bandwidth_gb_s;
-      const auto groups = static_cast<double>(report_.pools[p].replicas * report_.pools[p].stages);
+      const double groups =
+          MeanReplicas(run_, p, from, to) * static_cast<double>(report_.pools[p].stages);
       flops += peak * groups;
       bandwidth += group * hardware.memory_bandwidth_gb_s * groups;
     }
+    if (flops == 0) return {};
     return {sum.mfu / flops, sum.bandwidth / bandwidth};
   }
 
@@ -582,9 +568,8 @@ void PutCost(const Scenario& scenario, Report& r) {
   std::optional<double> price = scenario.hardware.price_per_gpu_hour;
   for (std::size_t i = 0; i < r.pools.size(); ++i) {  // the mean GPU's
     const std::optional<double>& cost = r.pools[i].cost_per_hour;
-    price = cost && (i == 0 || price)
-                ? std::optional((i == 0 ? 0 : *price) + *cost / static_cast<double>(r.gpus))
-                : std::nullopt;
+    price = cost && (i == 0 || price) ? std::optional((i == 0 ? 0 : *price) + *cost / MeanGpus(r))
+                                      : std::nullopt;
   }
   r.cost_per_million_output_tokens.reset();
   if (price && r.output_tokens_per_s_per_gpu > 0) {

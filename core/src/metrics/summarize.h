@@ -40,9 +40,10 @@ struct RunView {
   LatencyLabel label;
   SchedulerCounts counts = {};
   KvOffloadReport kv_offload = {};
-  TimeNs token_delay = 0;      // of the latency model
-  std::vector<PoolRun> pools;  // one at least
-  ScalingReport scaling = {};  // but for GPUs and cost
+  TimeNs token_delay = 0;                 // of the latency model
+  std::vector<PoolRun> pools;             // one at least
+  ScalingReport scaling = {};             // but for GPUs and cost
+  std::vector<std::size_t> pool_of = {};  // by replica; empty where there is one pool
   std::vector<ReplicaReport> replicas = {};
   RetryReport retries = {};
   const std::vector<std::int32_t>* attempts = nullptr;  // by request; nullptr: one each
@@ -97,8 +98,11 @@ void JudgeFairness(const RunView& run, Report& report);
 // On average over a part of the run: replicas, those that start too; KV blocks, and the tokens that
 // they have room for, of those that serve.
 double MeanReplicas(const RunView& run, TimeNs from, TimeNs to);
+double MeanReplicas(const RunView& run, std::size_t pool, TimeNs from, TimeNs to);
 // Of replicas that come and go: those that serve, draining or not, and those that start.
 std::pair<double, double> ServingAndStarting(const RunView& run, TimeNs from, TimeNs to);
+// GPU time and cost of a pool's replicas that came and went, which else are of replicas.
+void PutGpus(const PoolRun& pool, TimeNs end, ScalingReport& scaling);
 double MeanKvBlocks(const RunView& run, TimeNs from, TimeNs to);
 double MeanKvTokens(const RunView& run, TimeNs from, TimeNs to);
 // Of the time of all replicas: so much of it; that in which KV blocks, seats or the token budget

@@ -40,8 +40,9 @@ Unseen UnseenOf(const Scenario& s, double run_s) {
   const ClusterSpec& c = s.cluster;
   AddFirst(c.failures.schedule, run_s, "the failure at", unseen.events);
   AddFirst(c.slowdowns.schedule, run_s, "the slow replica from", unseen.events);
-  if (c.scaling.On()) {
-    AddFirst(c.scaling.schedule, run_s, "the number of replicas from", unseen.events);
+  for (const PoolSpec& pool : c.pools) {
+    if (!c.ScalingOf(pool).On()) continue;
+    AddFirst(c.ScalingOf(pool).schedule, run_s, "the number of replicas from", unseen.events);
   }
   if (c.rolling_update.On() && *c.rolling_update.at_s >= run_s) {
     unseen.events.push_back("the rolling update at " + At(*c.rolling_update.at_s));

@@ -467,9 +467,11 @@ Result<AutoscalePlan> AutoscalePlan::Create(Scenario scenario, Trace trace,
                       "has an ITL of its own"});
   }
   if (scenario.cluster.pools.size() > 1) {
-    issues.push_back({"/cluster/pools", Format("found {} pools, allowed 1: a scaler has one",
+    issues.push_back({"/cluster/pools", Format("found {} pools, allowed 1: each has a scaler",
                                                scenario.cluster.pools.size())});
   }
+  scenario.cluster.scaling = scenario.cluster.ScalingOf(scenario.cluster.pool());
+  scenario.cluster.pool().scaling.reset();
   if (!scenario.cluster.failures.schedule.empty()) {
     issues.push_back({"/cluster/failures/schedule",
                       "found rows that name replicas, allowed none where their number is asked "

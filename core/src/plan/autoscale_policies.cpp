@@ -125,6 +125,7 @@ Scenario ScenarioUnder(const Scenario& scenario, const AutoscalePolicy& policy) 
   Scenario s = scenario;
   s.cluster.pool().replicas = policy.replicas;
   s.cluster.scaling = policy.scaling;
+  s.cluster.pool().scaling.reset();
   return s;
 }
 

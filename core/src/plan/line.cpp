@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/text.h"
+#include "io/pool_checks.h"
 
 namespace servecast {
 namespace {
@@ -32,12 +33,14 @@ std::int64_t RequestsIn(const WorkloadSpec& workload, double seconds) {
 }
 
 void CheckCanPlan(const Scenario& scenario, Issues& issues) {
-  if (scenario.cluster.scaling.On()) {
-    issues.push_back(
-        {"/cluster/scaling/policy",
-         Format("found \"{}\", allowed \"none\" in a plan: a plan goes by a fixed number "
-                "of replicas",
-                scenario.cluster.scaling.policy)});
+  const std::vector<PoolSpec>& pools = scenario.cluster.pools;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    if (!scenario.cluster.ScalingOf(pools[i]).On()) continue;
+    AddOnce({PathIn(pools[i], i, "/cluster/scaling/policy"),
+             Format("found \"{}\", allowed \"none\" in a plan: a plan goes by a fixed number "
+                    "of replicas",
+                    scenario.cluster.ScalingOf(pools[i]).policy)},
+            issues);
   }
   if (scenario.cluster.rolling_update.On()) {
     issues.push_back({"/cluster/rolling_update",

@@ -172,7 +172,7 @@ bool NeedsWholeEngine(const Scenario& s) {
 }  // namespace
 
 bool HasCluster(const Scenario& s) {
-  return s.cluster.Replicas() > 1 || s.cluster.scaling.On() || s.cluster.failures.On() ||
+  return s.cluster.Replicas() > 1 || s.cluster.Scales() || s.cluster.failures.On() ||
          s.cluster.rolling_update.On() || s.workload.retries.Hedges() ||
          FindRouter(s.cluster.router).holds || s.cluster.ControlsFlow();
 }

@@ -67,6 +67,7 @@ class Engine {
   // Several replicas keep records of their own: adds them up, to `end`. One writes as it goes.
   virtual void WriteRecords(TimeNs, Recorder&) const {}
   virtual void WritePoolRecords(TimeNs, std::int64_t /*pool*/, Recorder&) const {}
+  virtual std::size_t PoolOf(std::int32_t /*replica*/) const { return 0; }
   // Of each of several, up to `end`; one alone has no more to say than the run's report.
   virtual std::vector<ReplicaReport> PerReplica(TimeNs) const { return {}; }
   // Of replicas that come and go, or fail, up to `end` and without requests that were lost; else

@@ -21,7 +21,9 @@ KvLink LinkOf(const DisaggregationSpec& spec) {
 
 // Replicas are the same throughout.
 bool AllStay(const Cluster::Input& input) {
-  return input.scaling == nullptr && input.rolling_update == nullptr && input.failures == nullptr;
+  return input.rolling_update == nullptr && input.failures == nullptr &&
+         std::all_of(input.pools.begin(), input.pools.end(),
+                     [](const FleetPool& pool) { return pool.scaling == nullptr; });
 }
 
 }  // namespace
@@ -37,7 +39,6 @@ Cluster::Cluster(const Input& input)
       coupled_(roles_ || !any().requests.think.empty() || input.clients.InLoop()),
       independent_(!coupled_ && AllStay(input) && input.router->ignores_load),
       lags_(!coupled_ && AllStay(input) && !input.router->reads_engines && !by_vidur_),
-      grace_(input.grace),
       active_(static_cast<std::int32_t>(nodes_.size())),
       epp_(input.epp),
       link_(LinkOf(input.disaggregation)) {
@@ -49,17 +50,23 @@ Cluster::Cluster(const Input& input)
     failures_.emplace(*input.failures, input.seed, replicas, horizon_);
     for (std::int32_t i = 0; i < replicas; ++i) Replace(i, failures_->DiesAt(i), 0, 0);
   }
-  if (failures_ || grace_ < kNever) placed_.resize(nodes_.size());
+  const bool cuts_off = std::any_of(pools_.begin(), pools_.end(),
+                                    [](const FleetPool& pool) { return pool.grace < kNever; });
+  if (failures_ || cuts_off) placed_.resize(nodes_.size());
   const bool turns_away = epp_ != nullptr && epp_->ControlsFlow();
   if (!placed_.empty() || turns_away) {
     any().results.lost_at.assign(any().requests.arrival.size(), -1);
   }
   if (!AllStay(input)) {
-    membership_ = MakeMembership({.scaling = input.scaling,
-                                  .cold_start = input.cold_start,
-                                  .wake = input.wake,
-                                  .initial = static_cast<std::int64_t>(nodes_.size()),
-                                  .rolling_update = input.rolling_update});
+    std::vector<Membership::Pool> pools;
+    for (const FleetPool& pool : pools_) {
+      pools.push_back({.scaling = pool.scaling,
+                       .cold_start = pool.cold_start,
+                       .wake = pool.wake,
+                       .initial = pool.replicas});
+    }
+    membership_ =
+        MakeMembership({.pools = std::move(pools), .rolling_update = input.rolling_update});
   }
   if (!roles_) {
     open(PoolRole::kMixed);
@@ -242,17 +249,20 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
   } else if (const TimeNs wakes = roles_ ? node.replica->Wakes() : kNever; wakes < horizon_) {
     active_.Push(index, std::max(wakes, node.replica->now()), index);
   }
-  PassDepartures(node);
+  PassDepartures(index);
   if (roles_) PassHandOvers(node);
   return node.recorder.steps() - before;
 }
 
 // To all gateways before the replica; a request is that one's own which placed it.
-void Cluster::PassDepartures(Node& node) {
+void Cluster::PassDepartures(std::int32_t index) {
+  Node& node = NodeAt(index);
   for (const Inbox::Timed& left : node.inbox.departures()) {
     if (by_vidur_) break;
-    if (membership_ != nullptr) membership_->Left(node.place, left.time);
     const bool decoded = any().results.HandedOver(static_cast<std::size_t>(left.request));
+    if (membership_ != nullptr) {
+      membership_->Left(index, left.time, decoded && node.role == PoolRole::kPrefill);
+    }
     for (Gateway& gateway : gateways_) {
       if (gateway.role() != node.role) continue;
       const bool own = node.role != PoolRole::kDecode || decoded == (&gateway == &gateways_[0]);
@@ -330,63 +340,83 @@ bool Cluster::MembersMayChange() const {
   if (horizon_ < kClockEnd || clients_.NextEnqueue() < kNever) return true;
   const TimeNs next = membership_->Next(), left = membership_->LastLeft();
   if (left >= next) return true;
-  const std::int64_t waiting = membership_->Staying() + gateways_.front().held();
+  std::int64_t waiting = membership_->Staying();
+  for (const Gateway& gateway : gateways_) waiting += gateway.held();
   return waiting > 0 && (!active_.empty() || membership_->Expects() ||
                          next <= std::max(changed_, left) + kPatience);
 }
 
 void Cluster::PassMembership(TimeNs time) {
-  Gateway& gateway = gateways_.front();
   for (const std::int32_t index : membership_->CutOff(time)) {
     EndReplica(index, time);
     if (failures_) failures_->Retire(index);
   }
-  for (const std::int32_t index : membership_->ComeUp(time)) {
-    gateway.SetAvailable(NodeAt(index).place, true);
-  }
-  if (membership_->ScrapesAt(time)) {
-    std::vector<Membership::Scraped> scraped(nodes_.size());
-    for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (!membership_->Serves(static_cast<std::int32_t>(i))) continue;
-      scraped[i] = {nodes_[i]->replica->LoadAt(time), any().pool_blocks - 1};
-    }
-    membership_->Scrape(time, scraped, gateway.held());
-  }
-  if (membership_->DecidesAt(time)) PassChange(membership_->Decide(time), time);
+  for (const std::int32_t index : membership_->ComeUp(time)) SetAvailable(index, true);
+  if (membership_->ScrapesAt(time)) PassScrape(time);
+  while (membership_->DecidesAt(time)) PassChange(membership_->Decide(time), time);
   if (membership_->RollsAt(time)) PassChange(membership_->Roll(time), time);
   PlaceHeld(time);
 }
 
+void Cluster::PassScrape(TimeNs time) {
+  std::vector<Membership::Scraped> scraped(nodes_.size());
+  for (std::size_t i = 0; i < nodes_.size(); ++i) {
+    if (!membership_->Serves(static_cast<std::int32_t>(i))) continue;
+    scraped[i] = {nodes_[i]->replica->LoadAt(time), pools_[nodes_[i]->pool].each.pool_blocks - 1};
+  }
+  std::vector<std::int64_t> held;
+  for (const FleetPool& pool : pools_) held.push_back(HeldBefore(pool.each.role));
+  membership_->Scrape(time, scraped, held);
+}
+
+std::int64_t Cluster::HeldBefore(PoolRole role) const {
+  std::int64_t held = 0;
+  for (const Gateway& gateway : gateways_) held += gateway.role() == role ? gateway.held() : 0;
+  return held;
+}
+
+// For all gateways before the replica.
+void Cluster::SetAvailable(std::int32_t index, bool available) {
+  const Node& node = NodeAt(index);
+  for (Gateway& gateway : gateways_) {
+    if (gateway.role() == node.role) gateway.SetAvailable(node.place, available);
+  }
+}
+
 void Cluster::PassChange(const Membership::Change& change, TimeNs time) {
-  Gateway& gateway = gateways_.front();
+  const TimeNs grace = pools_[change.pool].grace;
   for (const std::int32_t index : change.drain) {
-    gateway.SetAvailable(NodeAt(index).place, false);
-    if (grace_ == kNever) continue;
-    const auto by = static_cast<TimeNs>(std::min(WideInt{time} + grace_, WideInt{kClockEnd}));
+    SetAvailable(index, false);
+    if (grace == kNever) continue;
+    const auto by = static_cast<TimeNs>(std::min(WideInt{time} + grace, WideInt{kClockEnd}));
     membership_->EndsBy(index, NodeAt(index).replica->EndBy(time, by));
   }
   for (const std::int32_t index : change.gone) {
-    gateway.SetAvailable(NodeAt(index).place, false);
+    SetAvailable(index, false);
     if (failures_) failures_->Retire(index);
   }
   for (std::int64_t i = 0; i < change.start; ++i) {
     const auto index = static_cast<std::int32_t>(nodes_.size());
-    const TimeNs up = membership_->Started(index, time);
+    const TimeNs up = membership_->Started(index, change.pool, time);
     if (failures_) failures_->Add(up);
     if (!placed_.empty()) placed_.emplace_back();
-    AddNode(0, failures_ ? failures_->DiesAt(index) : kNever);
+    AddNode(change.pool, failures_ ? failures_->DiesAt(index) : kNever);
     if (any().requests.Hedges()) NodeAt(index).inbox.HearEndsOfOthers();
-    gateway.AddMember(MemberAt(static_cast<std::size_t>(index)));
+    for (Gateway& gateway : gateways_) {
+      if (gateway.role() != NodeAt(index).role) continue;
+      gateway.AddMember(MemberAt(static_cast<std::size_t>(index)));
+    }
     active_.Grow();
   }
 }
 
 // Before all replicas, as long as there is room.
 void Cluster::PlaceHeld(TimeNs time) {
-  Gateway& gateway = gateways_.front();
-  for (auto next = gateway.ChooseForHeld(time); next.place != Router::kHold;
-       next = gateway.ChooseForHeld(time)) {
-    Place(gateway, next.request, next.place, time);
+  for (Gateway& gateway : gateways_) {
+    for (auto next = gateway.ChooseForHeld(time); next.place != Router::kHold;
+         next = gateway.ChooseForHeld(time)) {
+      Place(gateway, next.request, next.place, time);
+    }
   }
 }
 
@@ -401,13 +431,12 @@ bool Cluster::ReplicasMayFail() const {
 
 void Cluster::PassFailure(TimeNs time) {
   const Failures::Event event = failures_->Take();
-  const std::int32_t place = NodeAt(event.replica).place;
   if (event.kind == Failures::Kind::kFails) {
     Fail(event.replica, time);
   } else {
     const bool up = event.kind == Failures::Kind::kComesUp;
     if (up) membership_->Recovered(event.replica, time);
-    gateways_.front().SetAvailable(place, up);
+    SetAvailable(event.replica, up);
   }
   // Replicas that come up at one moment share what is held.
   if (failures_->Next() > time) PlaceHeld(time);
@@ -488,6 +517,7 @@ void Cluster::Free(RequestId request, TimeNs time) {
   const std::int32_t index =
       any().results.hand_overs[static_cast<std::size_t>(request)].prefill_replica;
   NodeAt(index).replica->FreeHandedOver(request, time);
+  if (membership_ != nullptr) membership_->KvWent(index, time);
   Activate(index, time);
 }
 

@@ -45,14 +45,9 @@ class Cluster final : public Fleet {
     const RouterEntry* decode_router = nullptr;
     std::vector<double> decode_router_params = {};
     DisaggregationSpec disaggregation = {};  // its bandwidth is said
-    // Replicas come and go, or are replaced; then one pool, of whole requests, whose `replicas` are
-    // there first.
-    const ScalingSpec* scaling = nullptr;               // nullptr: no scaler
-    const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none; not with a scaler
-    TimeNs cold_start = 0;                              // of those that come later
-    TimeNs wake = 0;                                    // of the scaler's warm ones
-    TimeNs grace = kNever;                              // how long one drains at most
-    // Replicas fail; then all serve requests whole.
+    // Replicas are replaced; then one pool, without a scaler.
+    const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none
+    // Replicas fail, or drain in limited time; then all serve requests whole.
     const FailureSpec* failures = nullptr;  // nullptr: they do not
     const EppSpec* epp = nullptr;           // of the router "epp"
   };
@@ -88,13 +83,16 @@ class Cluster final : public Fleet {
   void Cycle(Gateway& gateway, TimeNs time);
   void Place(const Gateway& gateway, RequestId request, std::int32_t place, TimeNs time);
   std::int64_t Run(std::int32_t index, TimeNs until, std::int64_t max_steps);
-  void PassDepartures(Node& node);
+  void PassDepartures(std::int32_t index);
   void PassHandOvers(Node& node);
   void PassLink(TimeNs time);
   void PassFirstToken();
   bool MembersMayChange() const;
   void PassMembership(TimeNs time);
+  void PassScrape(TimeNs time);
   void PassChange(const Membership::Change& change, TimeNs time);
+  void SetAvailable(std::int32_t index, bool available);
+  std::int64_t HeldBefore(PoolRole role) const;
   bool ReplicasMayFail() const;
   void PassFailure(TimeNs time);
   void Fail(std::int32_t index, TimeNs time);
@@ -120,7 +118,6 @@ class Cluster final : public Fleet {
   bool lags_;
   std::unique_ptr<Membership> membership_;      // null: fixed, and none fails
   std::optional<Failures> failures_;            // none: no replica fails
-  TimeNs grace_;                                // Input's
   std::vector<std::vector<RequestId>> placed_;  // by replica, on its present life
   std::int64_t refused_ = 0;  // requests that were sent to a replica that was down
   TimeNs changed_ = 0;        // the last event that was not the membership's or a failure

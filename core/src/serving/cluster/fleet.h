@@ -19,6 +19,11 @@ struct FleetPool {
   ReplicaInput each;  // but for the inbox, the recorder and the number, which are not looked at
   std::int64_t replicas = 1;
   std::int64_t block_bytes = 0;  // of a KV block as its scheduler counts them, on all its GPUs
+  // Whose replicas come and go, or are replaced; `replicas` are there first.
+  const ScalingSpec* scaling = nullptr;  // nullptr: no scaler
+  TimeNs cold_start = 0;                 // of those that come later
+  TimeNs wake = 0;                       // of the scaler's warm ones
+  TimeNs grace = kNever;                 // how long one drains at most
 };
 
 class Fleet : public Engine {
@@ -41,6 +46,7 @@ class Fleet : public Engine {
   // Of all replicas, up to `end`.
   void WriteRecords(TimeNs end, Recorder& recorder) const override;
   void WritePoolRecords(TimeNs end, std::int64_t pool, Recorder& recorder) const override;
+  std::size_t PoolOf(std::int32_t replica) const override { return NodeAt(replica).pool; }
 
  protected:
   struct Node {

@@ -21,9 +21,10 @@ struct Life {
   TimeNs from = 0, up = kNever, drain = kNever, down = kNever;
   TimeNs ready = kNever;  // the last time that it came up
   bool died = false;      // it ended by a failure, as it drained
-  // Requests: of those that left before the time of the last decision; of all that have been said
-  // to leave, and the last of them.
-  std::int64_t outstanding = 0, staying = 0;
+  std::size_t pool = 0;
+  // Requests that have not left, as far as was counted, and likewise whose KV is here; of all that
+  // have been said to leave, and the last of them.
+  std::int64_t outstanding = 0, holding = 0, staying = 0;
   TimeNs last_left = 0;
   TimeNs ends_by = kNever;  // of one that drains
   TimeNs due = 0;           // of one that starts: when it is up
@@ -32,6 +33,7 @@ struct Life {
 struct Departure {
   TimeNs time = 0;
   std::int32_t replica = 0;
+  bool request = true, kv = true;  // which of them
 };
 bool Later(const Departure& a, const Departure& b) {
   return a.time != b.time ? a.time > b.time : a.replica > b.replica;
@@ -67,6 +69,13 @@ struct Scaling {
   std::deque<Scrape> scrapes;       // the one that is seen first, then newer ones
 };
 
+struct PoolState {
+  std::optional<Scaling> scaling;
+  TimeNs cold_start = 0, wake = 0;
+  std::int64_t wanted = 0, starts = 0;
+  std::vector<TimeNs> refills;  // when warm replicas began to start
+};
+
 // A rolling update: replicas below `fresh` are of the old version.
 struct Rolling {
   TimeNs at = kNever;
@@ -78,23 +87,32 @@ struct Rolling {
 
 class OpenMembership final : public Membership {
  public:
-  explicit OpenMembership(const Input& in)
-      : cold_start_(in.cold_start),
-        wake_(in.wake),
-        wanted_(in.initial),
-        lives_(static_cast<std::size_t>(in.initial), {State::kUp, 0, 0, kNever, kNever, 0}) {
-    if (in.scaling != nullptr) scaling_.emplace(*in.scaling);
+  explicit OpenMembership(const Input& in) {
+    for (const Pool& of : in.pools) {
+      PoolState& pool = pools_.emplace_back();
+      pool.cold_start = of.cold_start;
+      pool.wake = of.wake;
+      pool.wanted = of.initial;
+      if (of.scaling != nullptr) pool.scaling.emplace(*of.scaling);
+      Life first{State::kUp, 0, 0, kNever, kNever, 0};
+      first.pool = pools_.size() - 1;
+      lives_.insert(lives_.end(), static_cast<std::size_t>(of.initial), first);
+    }
     if (in.rolling_update == nullptr) return;
     const RollingUpdateSpec& update = *in.rolling_update;
+    const std::int64_t wanted = pools_[0].wanted;
     rolling_.emplace(Rolling{.at = NsOf(*update.at_s),
-                             .most = wanted_ + update.Surge(wanted_),
-                             .least_up = wanted_ - update.Unavailable(wanted_),
+                             .most = wanted + update.Surge(wanted),
+                             .least_up = wanted - update.Unavailable(wanted),
                              .fresh = lives_.size()});
   }
 
   TimeNs Next() const override {
     TimeNs next = starting_.empty() ? kNever : lives_[At(starting_.front())].due;
-    if (scaling_) next = std::min({next, scaling_->next_scrape, scaling_->scaler->Next()});
+    for (const PoolState& pool : pools_) {
+      if (!pool.scaling) continue;
+      next = std::min({next, pool.scaling->next_scrape, pool.scaling->scaler->Next()});
+    }
     for (const std::size_t i : draining_) next = std::min(next, CutAt(lives_[i]));
     return rolling_ ? std::min(next, NextRoll()) : next;
   }
@@ -127,48 +145,58 @@ class OpenMembership final : public Membership {
     return up;
   }
 
-  bool ScrapesAt(TimeNs time) const override { return scaling_ && scaling_->next_scrape == time; }
+  bool ScrapesAt(TimeNs time) const override {
+    return std::any_of(pools_.begin(), pools_.end(), [time](const PoolState& pool) {
+      return pool.scaling && pool.scaling->next_scrape == time;
+    });
+  }
   bool Serves(std::int32_t replica) const override {
     const State state = lives_[At(replica)].state;
     return state == State::kUp || state == State::kDraining;
   }
-  void Scrape(TimeNs time, const std::vector<Scraped>& scraped, std::int64_t held) override {
+  void Scrape(TimeNs time, const std::vector<Scraped>& scraped,
+              const std::vector<std::int64_t>& held) override {
     CountDepartures(time);
-    scaling_->next_scrape += scaling_->period;
-    servecast::Scrape scrape{time, held, std::vector<ScaledReplica>(lives_.size())};
-    for (std::size_t i = 0; i < lives_.size(); ++i) {
-      if (lives_[i].state != State::kUp) continue;
-      const EngineLoad& load = scraped[i].load;
-      scrape.replicas[i] = {true, std::max<std::int64_t>(0, lives_[i].outstanding - load.running),
-                            load.running, Real(load.kv_blocks_used) / Real(scraped[i].kv_blocks)};
+    for (std::size_t p = 0; p < pools_.size(); ++p) {
+      if (!pools_[p].scaling || pools_[p].scaling->next_scrape != time) continue;
+      Scaling& scaling = *pools_[p].scaling;
+      scaling.next_scrape += scaling.period;
+      servecast::Scrape scrape{time, held[p], std::vector<ScaledReplica>(lives_.size())};
+      for (std::size_t i = 0; i < lives_.size(); ++i) {
+        if (lives_[i].state != State::kUp || lives_[i].pool != p) continue;
+        const EngineLoad& load = scraped[i].load;
+        scrape.replicas[i] = {true, std::max<std::int64_t>(0, lives_[i].outstanding - load.running),
+                              load.running, Real(load.kv_blocks_used) / Real(scraped[i].kv_blocks)};
+      }
+      scaling.scrapes.push_back(std::move(scrape));
+      scaling.ForgetScrapes(time);
     }
-    scaling_->scrapes.push_back(std::move(scrape));
-    scaling_->ForgetScrapes(time);
   }
 
-  bool DecidesAt(TimeNs time) const override {
-    return scaling_ && scaling_->scaler->Next() == time;
-  }
+  bool DecidesAt(TimeNs time) const override { return DecidingAt(time) < pools_.size(); }
   Change Decide(TimeNs time) override {
     CountDepartures(time);
-    scaling_->ForgetScrapes(time);
-    const std::deque<servecast::Scrape>& scrapes = scaling_->scrapes;
-    const bool scraped = !scrapes.empty() && scrapes.front().time <= time - scaling_->delay;
+    Change change;
+    change.pool = DecidingAt(time);
+    PoolState& pool = pools_[change.pool];
+    Scaling& scaling = *pool.scaling;
+    scaling.ForgetScrapes(time);
+    const std::deque<servecast::Scrape>& scrapes = scaling.scrapes;
+    const bool scraped = !scrapes.empty() && scrapes.front().time <= time - scaling.delay;
     std::vector<ScaledReplica> seen;
     for (std::size_t i = 0; i < lives_.size(); ++i) {
-      if (!Present(lives_[i])) continue;
+      if (!Present(lives_[i]) || lives_[i].pool != change.pool) continue;
       ScaledReplica one;
       if (scraped && i < scrapes.front().replicas.size()) one = scrapes.front().replicas[i];
       seen.push_back(one);
     }
-    const std::int64_t decided = scaling_->scaler->Decide(
-        {time, wanted_, seen, scraped ? scrapes.front().held : 0, scraped});
-    wanted_ = std::clamp(decided, scaling_->spec.min_replicas, scaling_->spec.max_replicas);
+    const std::int64_t decided = scaling.scaler->Decide(
+        {time, pool.wanted, seen, scraped ? scrapes.front().held : 0, scraped});
+    pool.wanted = std::clamp(decided, scaling.spec.min_replicas, scaling.spec.max_replicas);
     const auto present = static_cast<std::int64_t>(seen.size());
-    Change change;
-    change.start = std::max<std::int64_t>(0, wanted_ - present);
-    for (std::int64_t i = wanted_; i < present; ++i) {
-      Remove(LeastNeeded(lives_.size()), time, change);
+    change.start = std::max<std::int64_t>(0, pool.wanted - present);
+    for (std::int64_t i = pool.wanted; i < present; ++i) {
+      Remove(LeastNeeded(lives_.size(), change.pool), time, change);
     }
     ForgetDown();
     return change;
@@ -193,7 +221,7 @@ class OpenMembership final : public Membership {
       failed += i < r.fresh && life.state == State::kFailed ? 1 : 0;
     }
     for (std::int64_t spare = up + failed - r.least_up; spare > 0; --spare) {
-      const std::size_t next = LeastNeeded(r.fresh);
+      const std::size_t next = LeastNeeded(r.fresh, 0);
       if (next == lives_.size()) break;
       up -= lives_[next].state == State::kUp ? 1 : 0;
       Remove(next, time, change);
@@ -201,21 +229,23 @@ class OpenMembership final : public Membership {
       --there;
       --old;
     }
-    change.start = std::max<std::int64_t>(0, std::min(wanted_ - fresh, r.most - there));
-    if (old == 0 && up == wanted_) r.done = time;
+    change.start = std::max<std::int64_t>(0, std::min(pools_[0].wanted - fresh, r.most - there));
+    if (old == 0 && up == pools_[0].wanted) r.done = time;
     ForgetDown();
     return change;
   }
 
-  TimeNs Started(std::int32_t replica, TimeNs time) override {
+  TimeNs Started(std::int32_t replica, std::size_t pool, TimeNs time) override {
+    PoolState& of = pools_[pool];
     Life life{State::kStarting, time};
-    life.due = time + (TakesWarm(time) ? wake_ : cold_start_);
+    life.pool = pool;
+    life.due = time + (TakesWarm(of, time) ? of.wake : of.cold_start);
     const auto later = std::upper_bound(
         starting_.begin(), starting_.end(), life.due,
         [this](TimeNs due, std::int32_t other) { return due < lives_[At(other)].due; });
     starting_.insert(later, replica);
     lives_.push_back(life);
-    ++starts_;
+    ++of.starts;
     return life.due;
   }
 
@@ -238,23 +268,21 @@ class OpenMembership final : public Membership {
 
   void Placed(std::int32_t replica) override {
     ++lives_[At(replica)].outstanding;
+    ++lives_[At(replica)].holding;
     ++lives_[At(replica)].staying;
     ++staying_;
   }
-  void Left(std::int32_t replica, TimeNs time) override {
-    --staying_;
-    last_left_ = std::max(last_left_, time);
-    Life& life = lives_[At(replica)];
-    --life.staying;
-    life.last_left = std::max(life.last_left, time);
-    departures_.push_back({time, replica});
-    std::push_heap(departures_.begin(), departures_.end(), Later);
+  void Left(std::int32_t replica, TimeNs time, bool kv_stays) override {
+    Leaves({time, replica, true, !kv_stays});
   }
+  void KvWent(std::int32_t replica, TimeNs time) override { Leaves({time, replica, false, true}); }
 
   bool Expects() const override {
-    const bool decides =
-        scaling_ && FindScaler(scaling_->spec.policy).ends && scaling_->scaler->Next() < kNever;
-    return decides || !starting_.empty();
+    return !starting_.empty() ||
+           std::any_of(pools_.begin(), pools_.end(), [](const PoolState& pool) {
+             return pool.scaling && FindScaler(pool.scaling->spec.policy).ends &&
+                    pool.scaling->scaler->Next() < kNever;
+           });
   }
   std::int64_t Staying() const override { return staying_; }
   TimeNs LastLeft() const override { return last_left_; }
@@ -262,13 +290,20 @@ class OpenMembership final : public Membership {
   ScalingReport ReportTo(TimeNs end, const std::vector<Failures::Outage>& outages) const override;
 
  private:
+  // The first pool whose scaler decides then.
+  std::size_t DecidingAt(TimeNs time) const {
+    const auto first = std::find_if(pools_.begin(), pools_.end(), [time](const PoolState& pool) {
+      return pool.scaling && pool.scaling->scaler->Next() == time;
+    });
+    return static_cast<std::size_t>(first - pools_.begin());
+  }
   // Whether one was asleep by then. Another one starts in its place.
-  bool TakesWarm(TimeNs time) {
-    if (!scaling_) return false;
-    for (TimeNs& from : scaling_->asleep_from) {
+  static bool TakesWarm(PoolState& pool, TimeNs time) {
+    if (!pool.scaling) return false;
+    for (TimeNs& from : pool.scaling->asleep_from) {
       if (from > time) continue;
-      from = time + cold_start_;
-      refills_.push_back(time);
+      from = time + pool.cold_start;
+      pool.refills.push_back(time);
       return true;
     }
     return false;
@@ -296,6 +331,17 @@ class OpenMembership final : public Membership {
     life.down = time;
   }
 
+  void Leaves(const Departure& departure) {
+    last_left_ = std::max(last_left_, departure.time);
+    departures_.push_back(departure);
+    std::push_heap(departures_.begin(), departures_.end(), Later);
+    if (!departure.kv) return;
+    --staying_;
+    Life& life = lives_[At(departure.replica)];
+    --life.staying;
+    life.last_left = std::max(life.last_left, departure.time);
+  }
+
   // Those before `time`: of others it is not certain that all are known.
   void CountDepartures(TimeNs time) {
     while (!departures_.empty() && departures_.front().time < time) {
@@ -303,7 +349,9 @@ class OpenMembership final : public Membership {
       std::pop_heap(departures_.begin(), departures_.end(), Later);
       departures_.pop_back();
       Life& life = lives_[At(left.replica)];
-      if (--life.outstanding == 0 && life.state == State::kDraining) Stop(life, left.time);
+      life.outstanding -= left.request ? 1 : 0;
+      life.holding -= left.kv ? 1 : 0;
+      if (left.kv && life.holding == 0 && life.state == State::kDraining) Stop(life, left.time);
     }
   }
 
@@ -316,8 +364,8 @@ class OpenMembership final : public Membership {
     return next;
   }
 
-  // Of those before `end` the next to be removed; none: as many as there are.
-  std::size_t LeastNeeded(std::size_t end) const {
+  // Of those of the pool before `end` the next to be removed; none: as many as there are.
+  std::size_t LeastNeeded(std::size_t end, std::size_t pool) const {
     const auto key = [&](std::size_t i) {
       const Life& life = lives_[i];
       const int kind = life.state == State::kStarting ? 2 : life.state == State::kFailed ? 1 : 0;
@@ -325,7 +373,8 @@ class OpenMembership final : public Membership {
     };
     std::size_t next = lives_.size();
     for (std::size_t i = 0; i < end; ++i) {
-      if (Present(lives_[i]) && (next == lives_.size() || key(i) > key(next))) next = i;
+      if (!Present(lives_[i]) || lives_[i].pool != pool) continue;
+      if (next == lives_.size() || key(i) > key(next)) next = i;
     }
     return next;
   }
@@ -335,7 +384,7 @@ class OpenMembership final : public Membership {
     if (life.state == State::kUp) {
       life.state = State::kDraining;
       life.drain = time;
-      if (life.outstanding == 0) Stop(life, time);
+      if (life.holding == 0) Stop(life, time);
       if (life.state == State::kDraining) draining_.push_back(index);
       change.drain.push_back(replica);
       return;
@@ -345,14 +394,12 @@ class OpenMembership final : public Membership {
     change.gone.push_back(replica);
   }
 
-  void ReportWarm(TimeNs end, ScalingReport& report) const;
+  static void ReportWarm(const PoolState& pool, TimeNs end, ScalingReport& report);
 
-  TimeNs cold_start_, wake_;
-  std::optional<Scaling> scaling_;
+  std::vector<PoolState> pools_;
   std::optional<Rolling> rolling_;
-  std::vector<TimeNs> refills_;  // when warm replicas began to start
-  TimeNs rolls_next_ = kNever;   // one came up or failed then; the update has not looked since
-  std::int64_t wanted_, starts_ = 0, staying_ = 0;
+  TimeNs rolls_next_ = kNever;  // one came up or failed then; the update has not looked since
+  std::int64_t staying_ = 0;
   TimeNs last_left_ = 0;
   std::vector<Life> lives_;            // by number
   std::deque<std::int32_t> starting_;  // in the order in which they come up
@@ -425,46 +472,58 @@ class LivesReport {
   ScalingReport report_;
 };
 
-// One that starts to be warm has all of its GPUs' time.
-void OpenMembership::ReportWarm(TimeNs end, ScalingReport& report) const {
-  if (!scaling_ || scaling_->asleep_from.empty()) return;
+// One that starts to be warm has all of its GPUs' time. Adds to `report`.
+void OpenMembership::ReportWarm(const PoolState& pool, TimeNs end, ScalingReport& report) {
+  if (!pool.scaling || pool.scaling->asleep_from.empty()) return;
   report.has_warm = true;
-  const WideInt all = WideInt{end} * static_cast<std::int64_t>(scaling_->asleep_from.size());
+  const WideInt all = WideInt{end} * static_cast<std::int64_t>(pool.scaling->asleep_from.size());
   TimeNs starting = 0;
-  for (const TimeNs from : refills_) {
+  for (const TimeNs from : pool.refills) {
     if (from >= end) continue;
     ++report.wakes;
-    starting += std::min(cold_start_, end - from);
+    starting += std::min(pool.cold_start, end - from);
   }
   const double asleep_s = static_cast<double>(all - starting) / 1e9;
-  report.warm_s = Seconds(starting) + scaling_->spec.warm_gpu_share * asleep_s;
-  if (end > 0) report.mean_asleep = asleep_s / Seconds(end);
+  report.warm_s += Seconds(starting) + pool.scaling->spec.warm_gpu_share * asleep_s;
+  if (end > 0) report.mean_asleep += asleep_s / Seconds(end);
 }
 
 ScalingReport OpenMembership::ReportTo(TimeNs end,
                                        const std::vector<Failures::Outage>& outages) const {
   std::vector<std::vector<Failures::Outage>> of(lives_.size());
   for (const Failures::Outage& outage : outages) of[At(outage.replica)].push_back(outage);
-  std::vector<std::int64_t> outstanding(lives_.size());
-  std::vector<TimeNs> last(lives_.size(), 0);
-  for (std::size_t i = 0; i < lives_.size(); ++i) outstanding[i] = lives_[i].outstanding;
+  std::vector<Life> by_end = lives_;
   // With what has left by `end`, whatever of it was counted.
+  std::vector<TimeNs> last(lives_.size(), 0);
   for (const Departure& left : departures_) {
-    if (left.time > end) continue;
-    --outstanding[At(left.replica)];
+    if (left.time > end || !left.kv) continue;
+    --by_end[At(left.replica)].holding;
     last[At(left.replica)] = std::max(last[At(left.replica)], left.time);
   }
-  LivesReport lives(end);
-  for (std::size_t i = 0; i < lives_.size(); ++i) {
-    Life life = lives_[i];
-    if (life.state == State::kDraining && outstanding[i] == 0) Stop(life, last[i]);
-    lives.Add(life, of[i]);
+  for (std::size_t i = 0; i < by_end.size(); ++i) {
+    if (by_end[i].state == State::kDraining && by_end[i].holding == 0) Stop(by_end[i], last[i]);
   }
-  ScalingReport report = lives.Take();
-  report.on = scaling_ || rolling_;
-  report.starts = starts_;
-  report.cold_start_s = Seconds(cold_start_);
-  ReportWarm(end, report);
+  // Of one pool; of all where there is none such.
+  const auto report_of = [&](std::size_t pool) {
+    const bool all = pool == pools_.size();
+    LivesReport lives(end);
+    for (std::size_t i = 0; i < by_end.size(); ++i) {
+      if (all || by_end[i].pool == pool) lives.Add(by_end[i], of[i]);
+    }
+    ScalingReport report = lives.Take();
+    for (std::size_t p = 0; p < pools_.size(); ++p) {
+      if (!all && p != pool) continue;
+      report.on = report.on || pools_[p].scaling || rolling_;
+      report.starts += pools_[p].starts;
+      report.cold_start_s = std::max(report.cold_start_s, Seconds(pools_[p].cold_start));
+      ReportWarm(pools_[p], end, report);
+    }
+    return report;
+  };
+  ScalingReport report = report_of(pools_.size());
+  for (std::size_t p = 0; pools_.size() > 1 && report.on && p < pools_.size(); ++p) {
+    report.pools.push_back(report_of(p));
+  }
   if (rolling_ && rolling_->done <= end)
     report.rolling_update_s = Seconds(rolling_->done - rolling_->at);
   return report;

@@ -1,6 +1,7 @@
-// Which replicas there are over time. A scaler says how many, new ones take a cold start, and one
-// that is not wanted any more drains: it gets no request and ends when its last one has left, or
-// its time is over. One that fails is back after its restart, with its number.
+// Which replicas there are over time. A pool's scaler says how many, new ones take a cold start,
+// and one that is not wanted any more drains: it gets no request and ends when its last one has
+// left and the KV that it has prefilled for others is gone, or its time is over. One that fails is
+// back after its restart, with its number.
 //
 //   starting --cold start--> up --not wanted--> draining --last request leaves--> down
 //                           |  ^                    \---fails--> down
@@ -36,12 +37,15 @@ namespace servecast {
 
 class Membership {
  public:
-  struct Input {
+  struct Pool {
     const ScalingSpec* scaling = nullptr;  // nullptr: no scaler
     TimeNs cold_start = 0;                 // of a new replica
     TimeNs wake = 0;                       // of a warm one
-    std::int64_t initial = 1;              // replicas that are up at 0, by number from 0 on
-    const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none; not with a scaler
+    std::int64_t initial = 1;              // replicas that are up at 0
+  };
+  struct Input {
+    std::vector<Pool> pools;  // by whose order replicas have their numbers, from 0 on
+    const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none; of one pool, not scaled
   };                                                    // what is referred to outlives it
   // What an engine says when it is scraped.
   struct Scraped {
@@ -49,6 +53,7 @@ class Membership {
     std::int64_t kv_blocks = 1;
   };
   struct Change {
+    std::size_t pool = 0;
     std::int64_t start = 0;           // new replicas, which the caller makes and names by Started
     std::vector<std::int32_t> drain;  // of those up: they get no request from now on
     std::vector<std::int32_t> gone;   // of those that start or have failed: they never come up
@@ -67,23 +72,28 @@ class Membership {
   virtual bool ScrapesAt(TimeNs time) const = 0;
   // Whether the replica is up or draining.
   virtual bool Serves(std::int32_t replica) const = 0;
-  // `scraped`: by number, of all replicas; not looked at where it does not serve.
-  virtual void Scrape(TimeNs time, const std::vector<Scraped>& scraped, std::int64_t held) = 0;
+  // `scraped`: by number, of all replicas; not looked at where it does not serve. `held`: by pool,
+  // requests that wait for one of its replicas, and for others that serve the same.
+  virtual void Scrape(TimeNs time, const std::vector<Scraped>& scraped,
+                      const std::vector<std::int64_t>& held) = 0;
+  // Of several pools' scalers one after another.
   virtual bool DecidesAt(TimeNs time) const = 0;
   virtual Change Decide(TimeNs time) = 0;
   virtual bool RollsAt(TimeNs time) const = 0;
   virtual Change Roll(TimeNs time) = 0;
-  // When it will be up.
-  virtual TimeNs Started(std::int32_t replica, TimeNs time) = 0;
+  // When it, of the pool of the change, will be up.
+  virtual TimeNs Started(std::int32_t replica, std::size_t pool, TimeNs time) = 0;
 
   // A replica that is up or draining fails at that time, with or without requests; one that has
   // failed is up again. False: it does not come back, for it was draining.
   virtual bool Failed(std::int32_t replica, TimeNs time, bool with_requests) = 0;
   virtual void Recovered(std::int32_t replica, TimeNs time) = 0;
 
-  // A request is placed on a replica, or leaves it at that time, which may lie ahead.
+  // A request is placed on a replica, or leaves it at that time, which may lie ahead; where it is
+  // handed over its KV stays, and goes then.
   virtual void Placed(std::int32_t replica) = 0;
-  virtual void Left(std::int32_t replica, TimeNs time) = 0;
+  virtual void Left(std::int32_t replica, TimeNs time, bool kv_stays = false) = 0;
+  virtual void KvWent(std::int32_t replica, TimeNs time) = 0;
   // Requests on replicas that have not been said to leave; the latest time that was said. Which of
   // them are said by a time depends on how the run is sliced, who leaves by then does not.
   // Whether what comes next is worth waiting for: a replica that starts, or one of a limited number
@@ -93,7 +103,7 @@ class Membership {
   virtual TimeNs LastLeft() const = 0;
 
   // Up to `end`, without weights_s, requests and what depends on GPUs and prices; with the outages
-  // that began by then. O((replicas ever + outages) log).
+  // that began by then; also of each of several pools. O((replicas ever + outages) log) a pool.
   virtual ScalingReport ReportTo(TimeNs end,
                                  const std::vector<Failures::Outage>& outages) const = 0;
 };

@@ -1,0 +1,164 @@
+#include "testing/pd_reference_members.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace servecast::testing {
+namespace {
+
+TimeNs Ns(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * 1e9)); }
+
+HpaSpec HpaSpecOf(const ScalingSpec& scaling) {
+  HpaSpec spec;
+  spec.min = scaling.min_replicas;
+  spec.max = scaling.max_replicas;
+  spec.metrics = {{HpaMetricKind::kExternal, HpaTarget::kAverageValue,
+                   static_cast<std::int64_t>(std::nearbyint(scaling.params.at("target") * 1000))}};
+  HpaBehavior behavior;
+  behavior.up = {.window = 0,
+                 .policies = {{false, 4, 15 * kNsPerS}, {true, 100, 15 * kNsPerS}},
+                 .tolerance = {}};
+  behavior.down = {.window = Ns(scaling.params.at("down_window_s")),
+                   .policies = {{true, 100, 15 * kNsPerS}},
+                   .tolerance = {}};
+  spec.behavior = behavior;
+  return spec;
+}
+
+}  // namespace
+
+PdMembers::PdMembers(const std::vector<std::optional<PdScaling>>& scalings,
+                     const std::vector<std::int64_t>& replicas) {
+  for (std::size_t p = 0; p < scalings.size(); ++p) {
+    Pool& pool = pools_.emplace_back();
+    pool.scaling = scalings[p];
+    pool.wanted = replicas[p];
+    for (std::int64_t i = 0; i < replicas[p]; ++i) lives_.push_back({.pool = p});
+    if (!pool.scaling) continue;
+    const ScalingSpec& spec = pool.scaling->spec;
+    pool.next_scrape = Ns(spec.scrape_period_s);
+    if (spec.policy == "hpa") {
+      pool.hpa.emplace(HpaSpecOf(spec));
+      pool.next_decision = Ns(spec.params.at("sync_s"));
+    } else {
+      pool.next_decision = Ns(spec.schedule[0][0]);
+    }
+  }
+}
+
+bool PdMembers::Scale() const {
+  return std::any_of(pools_.begin(), pools_.end(),
+                     [](const Pool& pool) { return pool.scaling.has_value(); });
+}
+
+TimeNs PdMembers::Next() const {
+  TimeNs next = kNever;
+  for (const PdLife& life : lives_) {
+    if (life.up > passed_ && life.up < life.drain) next = std::min(next, life.up);
+  }
+  for (const Pool& pool : pools_) next = std::min({next, pool.next_scrape, pool.next_decision});
+  return next;
+}
+
+bool PdMembers::Limited() const {
+  const bool starts = std::any_of(lives_.begin(), lives_.end(), [this](const PdLife& life) {
+    return life.up > passed_ && life.up < life.drain;
+  });
+  return starts || std::any_of(pools_.begin(), pools_.end(), [](const Pool& pool) {
+           return !pool.hpa && pool.next_decision < kNever;
+         });
+}
+
+bool PdMembers::Scrapes(std::size_t pool, TimeNs now) const {
+  return pools_[pool].next_scrape <= now;
+}
+
+void PdMembers::Scrape(std::size_t pool, TimeNs now, std::vector<Seen> seen, std::int64_t held) {
+  pools_[pool].next_scrape += Ns(pools_[pool].scaling->spec.scrape_period_s);
+  pools_[pool].snapshots.push_back({now, std::move(seen), held});
+}
+
+std::int64_t PdMembers::Decided(Pool& pool, std::size_t number, TimeNs now) {
+  const ScalingSpec& spec = pool.scaling->spec;
+  if (!pool.hpa) {
+    const auto replicas = static_cast<std::int64_t>(spec.schedule[pool.row++][1]);
+    pool.next_decision = pool.row < spec.schedule.size() ? Ns(spec.schedule[pool.row][0]) : kNever;
+    return replicas;
+  }
+  pool.next_decision += Ns(spec.params.at("sync_s"));
+  const Snapshot* snapshot = nullptr;
+  for (const Snapshot& one : pool.snapshots) {
+    if (one.time <= now - Ns(spec.scrape_delay_s)) snapshot = &one;
+  }
+  std::vector<HpaReading> readings(1);
+  readings[0].failed = snapshot == nullptr;
+  double sum = 0;
+  std::int64_t present = 0;
+  for (std::size_t i = 0; i < lives_.size(); ++i) {
+    if (lives_[i].pool != number || lives_[i].drain != kNever) continue;
+    ++present;
+    if (snapshot == nullptr || i >= snapshot->seen.size()) continue;
+    const Seen& seen = snapshot->seen[i];
+    const auto waiting = static_cast<double>(seen.waiting),
+               running = static_cast<double>(seen.running);
+    sum += spec.metric == ScalingMetric::kWaiting       ? waiting
+           : spec.metric == ScalingMetric::kRunning     ? running
+           : spec.metric == ScalingMetric::kOutstanding ? waiting + running
+                                                        : seen.kv_usage;
+  }
+  const bool queue =
+      spec.metric == ScalingMetric::kWaiting || spec.metric == ScalingMetric::kOutstanding;
+  if (snapshot != nullptr && queue) sum += static_cast<double>(snapshot->held);
+  readings[0].total = static_cast<std::int64_t>(std::nearbyint(sum * 1e3));
+  return pool.hpa->Sync({now, pool.wanted, present, {}, readings}).desired;
+}
+
+std::vector<std::size_t> PdMembers::Pass(TimeNs now) {
+  passed_ = now;
+  std::vector<std::size_t> started;
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    Pool& pool = pools_[p];
+    if (pool.next_decision > now) continue;
+    const ScalingSpec& spec = pool.scaling->spec;
+    pool.wanted = std::clamp(Decided(pool, p, now), spec.min_replicas, spec.max_replicas);
+    const auto present = [&] {
+      return std::count_if(lives_.begin(), lives_.end(), [p](const PdLife& life) {
+        return life.pool == p && life.drain == kNever;
+      });
+    };
+    while (present() < pool.wanted) {
+      lives_.push_back({.pool = p, .from = now, .up = now + pool.scaling->cold_start});
+      started.push_back(p);
+    }
+    // The last to come up goes first, and one that starts before those.
+    while (present() > pool.wanted) {
+      PdLife* last = nullptr;
+      for (PdLife& life : lives_) {
+        if (life.pool != p || life.drain != kNever) continue;
+        const bool starts = life.up > now;
+        const auto key = starts ? life.from : life.up;
+        const bool last_starts = last != nullptr && last->up > now;
+        if (last == nullptr || (starts && !last_starts) ||
+            (starts == last_starts && key >= (last_starts ? last->from : last->up))) {
+          last = &life;
+        }
+      }
+      last->drain = now;
+    }
+  }
+  return started;
+}
+
+ScalingReport::Step PdMembers::At(std::size_t pool, TimeNs time) const {
+  ScalingReport::Step step;
+  for (const PdLife& life : lives_) {
+    if (life.pool != pool || life.from > time) continue;
+    const bool came_up = life.up <= life.drain;
+    step.starting += time < std::min(life.up, life.drain) ? 1 : 0;
+    step.up += life.Up(time) ? 1 : 0;
+    step.draining += came_up && life.drain <= time && time < life.gone ? 1 : 0;
+  }
+  return step;
+}
+
+}  // namespace servecast::testing
