@@ -72,7 +72,10 @@ test('Advise_ChangeThatCannotRun_SaysWhy', () => {
   const failing = ['cluster.pools.0.replicas=2', 'cluster.failures.mtbf_s=600', 'cluster.failures.restart_s=20'];
   const { stdout } = servecast(['advise', small, ...failing.flatMap((each) => ['--set', each]), '-o', 'text']);
   assert.match(stdout, /router prefix_affinity +not run\n/);
-  assert.match(stdout, /\d not run: \/cluster\/failures: found\s.*allowed\s+none\s+with\s+cluster\.router\.policy\s+"prefix_affinity"/s);
+  assert.match(
+    stdout,
+    /\d not run: \/cluster\/failures: found\s.*allowed\s+none\s+with\s+cluster\.router\.policy\s+"prefix_affinity"/s,
+  );
 });
 golden('compare', ['compare', small, '--once', '--with', 'model.quantization=fp8', '--with', 'engine.max_num_seqs=4']);
 golden(
@@ -300,7 +303,10 @@ test('Estimate_AsJson_HasTheFiguresOfItsText', () => {
 
 /** The commands under "next", each in one line. */
 const nextOf = (words) =>
-  servecast([...words, '-o', 'text']).stdout.split('  next ')[1].replaceAll(/\\\n +/g, '').replaceAll(/ +#.*/g, '');
+  servecast([...words, '-o', 'text'])
+    .stdout.split('  next ')[1]
+    .replaceAll(/\\\n +/g, '')
+    .replaceAll(/ +#.*/g, '');
 
 test('Next_IsAboutWhatAPlanFound', () => {
   const fleet = ['plan', 'min-gpus', small, '--set', 'workload.arrivals.rate_per_s=300'];
@@ -325,7 +331,8 @@ test('Help_NamesDrillsAndRouters', () => {
     assert.ok(drills.includes(each), each);
   }
   const routers = servecast(['import', '--help']).stdout;
-  for (const each of ['sglang_router.launch_router', 'smg launch', 'vllm-router']) assert.ok(routers.includes(each), each);
+  for (const each of ['sglang_router.launch_router', 'smg launch', 'vllm-router'])
+    assert.ok(routers.includes(each), each);
 });
 
 test('Explain_SaysThatTheSlowestWereOnASlowReplica', () => {
@@ -333,7 +340,9 @@ test('Explain_SaysThatTheSlowestWereOnASlowReplica', () => {
   const { slowdowns } = JSON.parse(servecast([...slow, '-o', 'json']).stdout).report.first_run;
   const text = servecast([...slow, '-o', 'text']).stdout.replaceAll(/\s+/g, ' ');
   assert.ok(slowdowns.tail_share > 0);
-  assert.ok(text.includes(`slow ${Math.round(100 * slowdowns.tail_share)} % of the slowest 1 % of requests were on a slow`));
+  assert.ok(
+    text.includes(`slow ${Math.round(100 * slowdowns.tail_share)} % of the slowest 1 % of requests were on a slow`),
+  );
 });
 
 test('Import_TakesAnOptionInOneWord', () => {
