@@ -26,8 +26,10 @@ describe('what is allowed', () => {
     ['found 1e+300, allowed 1 to 5000000', '1e+300 is not allowed; from 1 to 5,000,000'],
     ['found "eagle", allowed "none" here', 'found "eagle", allowed "none" here'],
   ])('%s', (message, text) => expect(allowedInWords(message)).toBe(text));
-  it.each(['max_num_seqs is the limit', 'gpt-oss-120b on 1 GPU meets its target'])('%s: a name stays as it is', (text) =>
-    expect(sentence(text)).toBe(`${text}.`));
+  it.each(['max_num_seqs is the limit', 'gpt-oss-120b on 1 GPU meets its target'])(
+    '%s: a name stays as it is',
+    (text) => expect(sentence(text)).toBe(`${text}.`),
+  );
 });
 
 describe('numbers', () => {
