@@ -55,6 +55,9 @@ export function sentence(message: string): string {
     .replace(/([\d≤≥]) (?=\d|%|[mµ]?s\b|min\b|h\b|Gi?B)/g, '$1\u00a0');
 }
 
+/** The same as the head of a row or of a group: without a full stop. */
+export const head = (text: string): string => sentence(text).replace(/\.$/, '');
+
 export function formatQuantity(value: number | null | undefined, unit: string): string {
   const text = formatNumber(value);
   return text === missing || unit === '' ? text : `${text}${thin}${unit}`;

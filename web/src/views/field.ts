@@ -3,7 +3,7 @@
 import { LitElement, html, nothing, type TemplateResult } from 'lit';
 import { live } from 'lit/directives/live.js';
 import type { Field, Issue } from 'servecast';
-import { formatGiven, formatNumber, readNumber, sentence } from '../lib/format';
+import { formatGiven, formatNumber, head, readNumber, sentence } from '../lib/format';
 import type { App } from '../state/app';
 import { isObject, lastOf, type Json } from '../state/document';
 import { stepped } from '../lib/steps';
@@ -259,7 +259,7 @@ export class FieldElement extends LitElement {
   }
 
   #group(label: string, items: readonly TemplateResult[]): TemplateResult | typeof nothing {
-    return items.length === 0 ? nothing : html`<optgroup label=${sentence(label)}>${items}</optgroup>`;
+    return items.length === 0 ? nothing : html`<optgroup label=${head(label)}>${items}</optgroup>`;
   }
 
   /** What people ask for now stands first. */

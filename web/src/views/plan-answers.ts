@@ -12,6 +12,7 @@ import {
   formatNumber,
   formatPercent,
   formatTime,
+  head,
   sentence,
 } from '../lib/format';
 import { poolList } from '../state/pools';
@@ -271,7 +272,7 @@ export function renderDrills({ answer: any, plan }: AnswerContext): Answered {
       <tbody>${drills.map(({ drill, report }) => {
         const target = closestTarget(report);
         const unserved = Math.max(0, ...report.slo.map(({ unserved_share: share }) => share));
-        return html`<tr><th scope="row">${sentence(drill).replace(/\.$/, '')}</th>
+        return html`<tr><th scope="row">${head(drill)}</th>
           <td class="state" data-head="Verdict">${renderSign(report.verdict.state)}</td>
           <td data-head="Closest target">${target ? targetText(target) : '–'}${unserved > 0 ? html`<small>; ${formatPercent(unserved)} of requests unserved</small>` : nothing}</td>
           <td data-head="Serves, req/s">${formatNumber(report.overload?.served_per_s ?? report.requests_per_s)}</td></tr>`;

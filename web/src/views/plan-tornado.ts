@@ -2,7 +2,7 @@
 import { html, nothing, type TemplateResult } from 'lit';
 import type { Tornado, TornadoRefusal, TornadoSide } from 'servecast';
 import { shortTarget } from '../charts/shares';
-import { formatInterval, formatPercent, formatTime, sentence } from '../lib/format';
+import { formatInterval, formatPercent, formatTime, head } from '../lib/format';
 import { headline, type AnswerContext, type Answered } from './plan-answers';
 
 type Side = TornadoSide | TornadoRefusal | null;
@@ -35,7 +35,7 @@ export function renderTornado({ answer: any, plan }: AnswerContext): Answered {
   const now = own.value === null ? (own.unbounded ? 'grows without limit' : 'has no sample') : scale.text(own.value);
   const figure =
     plan.kind === 'answered' && most
-      ? headline(sentence(most.input).replace(/\.$/, ''), `moves ${shortTarget(answer.target)} most; as it is: ${now}.`)
+      ? headline(head(most.input), `moves ${shortTarget(answer.target)} most; as it is: ${now}.`)
       : headline('', `Not known yet. ${shortTarget(answer.target)} as it is: ${now}.`);
   const body = html`<div class="table-scroll" tabindex="0" role="region" aria-label="Inputs">
       <table class="tornado">
@@ -47,7 +47,7 @@ export function renderTornado({ answer: any, plan }: AnswerContext): Answered {
         </tr></thead>
         <tbody>${inputs.map(
           ({ input, less, more }) => html`<tr>
-            <th scope="row">${sentence(input).replace(/\.$/, '')}</th>
+            <th scope="row">${head(input)}</th>
             <td class="tornado-bars" aria-hidden="true">
               ${bar(less, 'less', answer, scale)}${bar(more, 'more', answer, scale)}
               ${own.value === null ? nothing : html`<i class="own" .style=${`left:${scale.at(own.value)}%`}></i>`}
