@@ -333,11 +333,10 @@ struct RetryReport {
   double amplification = 1;                 // attempts / requests
   std::int64_t retried = 0;                 // requests with more than one attempt
   std::int64_t given_up = 0;                // whose last attempt failed
-  std::int64_t over_budget =
-      0;  // of them for want of a budget; hedges: not sent for want of theirs
-  std::int64_t tokens_lost = 0;  // output tokens of attempts that failed
-  bool hedges = false;           // second attempts are hedges
-  std::int64_t hedges_won = 0;   // whose second attempt was the first to answer
+  std::int64_t over_budget = 0;             // of them for want of a budget; hedges not sent
+  std::int64_t tokens_lost = 0;             // output tokens of attempts that failed
+  bool hedges = false;                      // second attempts are hedges
+  std::int64_t hedges_won = 0;              // whose second attempt was the first to answer
 };
 
 // What is known of how far step times are off. Calibrated: constants were fitted to such servers;
