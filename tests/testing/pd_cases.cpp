@@ -323,12 +323,18 @@ static void AddScaling(PdCase& c, TimeNs length) {
           {std::max(at, 1e-6 * static_cast<double>(row + 1)),
            static_cast<double>(scaling.spec.min_replicas + dice.UpTo(4))});
     }
+    // Else other pools' scalers go on for an hour, as somebody waits.
+    scaling.spec.schedule.back()[1] = std::max(1.0, scaling.spec.schedule.back()[1]);
   }
 }
 
 std::optional<PdCase> MakeScaledPdCase(std::uint64_t seed) {
   std::optional<PdCase> c = MakePdCase(seed);
-  if (c) AddScaling(*c, RunPdCase(*c).now);
+  const TimeNs length = c ? RunPdCase(*c).now : 0;
+  if (length == 0) return std::nullopt;
+  // Scalers scrape to the horizon.
+  if (c->base.horizon) c->base.horizon = std::min(*c->base.horizon, 5 * length);
+  AddScaling(*c, length);
   return c;
 }
 
@@ -433,7 +439,7 @@ static std::optional<std::string> ResultMismatch(const PdCase& c, const PdOutput
 static std::optional<std::string> LivesMismatch(const PdCase& c, const PdOutput& reference,
                                                 const PdRun& run) {
   const ScalingReport& all = run.scaling;
-  if (!all.on || run.now == 0) return std::nullopt;  // nobody was there for any time
+  if (!all.on) return std::nullopt;
   const auto text = [](const ScalingReport::Step& step) {
     return fmt::format("{} starting, {} up, {} draining", step.starting, step.up, step.draining);
   };

@@ -33,7 +33,8 @@ struct PdCase {
 // nullopt where the seed's requests are those of a closed loop, which the reference does not know.
 std::optional<PdCase> MakePdCase(std::uint64_t seed);
 
-// The same with scalers of most pools, which act within the run of the case without them.
+// The same with scalers of most pools, which act within the run of the case without them; nullopt
+// also where nobody is served.
 std::optional<PdCase> MakeScaledPdCase(std::uint64_t seed);
 
 struct PdRun {

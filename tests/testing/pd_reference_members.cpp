@@ -87,8 +87,10 @@ std::int64_t PdMembers::Decided(Pool& pool, std::size_t number, TimeNs now) {
   }
   pool.next_decision += Ns(spec.params.at("sync_s"));
   const Snapshot* snapshot = nullptr;
-  for (const Snapshot& one : pool.snapshots) {
-    if (one.time <= now - Ns(spec.scrape_delay_s)) snapshot = &one;
+  for (auto one = pool.snapshots.rbegin(); one != pool.snapshots.rend(); ++one) {
+    if (one->time > now - Ns(spec.scrape_delay_s)) continue;
+    snapshot = &*one;
+    break;
   }
   std::vector<HpaReading> readings(1);
   readings[0].failed = snapshot == nullptr;
