@@ -10,6 +10,9 @@
 #include "cost/model_cost.h"
 #include "metrics/time_split.h"
 #include "serving/cluster/cluster.h"
+#include "serving/scaling/hpa.h"
+#include "serving/scaling/keda.h"
+#include "serving/scaling/whole.h"
 
 namespace servecast::testing {
 namespace {
@@ -281,6 +284,41 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   return run;
 }
 
+// Its rules are the engine's, which recordings hold.
+static PdHpa MakeHpa(const ScalingSpec& scaling) {
+  HpaSpec spec;
+  spec.min = scaling.min_replicas;
+  spec.max = scaling.max_replicas;
+  spec.metrics = {{HpaMetricKind::kExternal, HpaTarget::kAverageValue,
+                   static_cast<std::int64_t>(scaling.params.at("target") * 1000)}};
+  HpaBehavior behavior;
+  behavior.up = {.window = 0,
+                 .policies = {{false, 4, 15 * kNsPerS}, {true, 100, 15 * kNsPerS}},
+                 .tolerance = {}};
+  behavior.down = {.window = NsOf(scaling.params.at("down_window_s")),
+                   .policies = {{true, 100, 15 * kNsPerS}},
+                   .tolerance = {}};
+  spec.behavior = behavior;
+  std::shared_ptr<Keda> keda;
+  if (scaling.policy == "keda") {
+    KedaSpec above;
+    above.min = scaling.min_replicas;
+    above.max = scaling.max_replicas;
+    above.cooldown = NsOf(scaling.params.at("cooldown_s"));
+    keda = std::make_shared<Keda>(above);
+    spec = HpaOf(above, spec);
+  }
+  return [keda, hpa = std::make_shared<Hpa>(spec)](TimeNs now, std::int64_t wanted,
+                                                   std::int64_t present,
+                                                   std::optional<std::int64_t> total) {
+    if (keda) wanted = keda->At({now, total, wanted}).replicas;
+    std::vector<HpaReading> readings(1);
+    readings[0].failed = !total;
+    readings[0].total = total.value_or(0);
+    return hpa->Sync({now, wanted, present, {}, readings}).desired;
+  };
+}
+
 static void AddScaling(PdCase& c, TimeNs length) {
   Dice dice(c.seed + 91'000'000);
   const double seconds = static_cast<double>(std::max<TimeNs>(length, 1000)) / 1e9;
@@ -312,6 +350,13 @@ static void AddScaling(PdCase& c, TimeNs length) {
           {"target", usage ? dice.Pick({0.1, 0.3, 0.6}) : dice.Pick({1.0, 2.0, 5.0})},
           {"sync_s", std::max(1e-6, share(20, 150))},
           {"down_window_s", dice.Pick({0.0, 1.0, 2.0}) * share(20, 150)}};
+      if (!usage && scaling.spec.metric != ScalingMetric::kRunning && dice.Percent(50)) {
+        scaling.spec.policy = "keda";  // it polls at each sync
+        scaling.spec.min_replicas = dice.UpTo(1);
+        scaling.spec.params["polling_s"] = scaling.spec.params["sync_s"];
+        scaling.spec.params["cooldown_s"] = share(1, 200);
+      }
+      scaling.make_hpa = [spec = scaling.spec] { return MakeHpa(spec); };
       continue;
     }
     scaling.spec.policy = "schedule";

@@ -136,7 +136,10 @@ class Driver {
         if (replica.sleeps) next = std::min(next, BeforeHorizon(FirstToGiveUp(replica)));
       }
       next = std::min(next, NextEvent());
-      if (next < kNever || members().Limited() || (input_.horizon && members().Scale())) {
+      const std::vector<Gate*> gates = Gates();
+      const bool held = std::any_of(gates.begin(), gates.end(),
+                                    [](const Gate* gate) { return !gate->held.empty(); });
+      if (next < kNever || held || members().Limited() || (input_.horizon && members().Scale())) {
         next = std::min(next, BeforeHorizon(members().Next()));
       }
       if (next == kNever) break;

@@ -8,23 +8,6 @@ namespace {
 
 TimeNs Ns(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * 1e9)); }
 
-HpaSpec HpaSpecOf(const ScalingSpec& scaling) {
-  HpaSpec spec;
-  spec.min = scaling.min_replicas;
-  spec.max = scaling.max_replicas;
-  spec.metrics = {{HpaMetricKind::kExternal, HpaTarget::kAverageValue,
-                   static_cast<std::int64_t>(std::nearbyint(scaling.params.at("target") * 1000))}};
-  HpaBehavior behavior;
-  behavior.up = {.window = 0,
-                 .policies = {{false, 4, 15 * kNsPerS}, {true, 100, 15 * kNsPerS}},
-                 .tolerance = {}};
-  behavior.down = {.window = Ns(scaling.params.at("down_window_s")),
-                   .policies = {{true, 100, 15 * kNsPerS}},
-                   .tolerance = {}};
-  spec.behavior = behavior;
-  return spec;
-}
-
 }  // namespace
 
 PdMembers::PdMembers(const std::vector<std::optional<PdScaling>>& scalings,
@@ -37,8 +20,8 @@ PdMembers::PdMembers(const std::vector<std::optional<PdScaling>>& scalings,
     if (!pool.scaling) continue;
     const ScalingSpec& spec = pool.scaling->spec;
     pool.next_scrape = Ns(spec.scrape_period_s);
-    if (spec.policy == "hpa") {
-      pool.hpa.emplace(HpaSpecOf(spec));
+    if (spec.policy != "schedule") {
+      pool.hpa = pool.scaling->make_hpa();
       pool.next_decision = Ns(spec.params.at("sync_s"));
     } else {
       pool.next_decision = Ns(spec.schedule[0][0]);
@@ -92,8 +75,6 @@ std::int64_t PdMembers::Decided(Pool& pool, std::size_t number, TimeNs now) {
     snapshot = &*one;
     break;
   }
-  std::vector<HpaReading> readings(1);
-  readings[0].failed = snapshot == nullptr;
   double sum = 0;
   std::int64_t present = 0;
   for (std::size_t i = 0; i < lives_.size(); ++i) {
@@ -110,9 +91,9 @@ std::int64_t PdMembers::Decided(Pool& pool, std::size_t number, TimeNs now) {
   }
   const bool queue =
       spec.metric == ScalingMetric::kWaiting || spec.metric == ScalingMetric::kOutstanding;
-  if (snapshot != nullptr && queue) sum += static_cast<double>(snapshot->held);
-  readings[0].total = static_cast<std::int64_t>(std::nearbyint(sum * 1e3));
-  return pool.hpa->Sync({now, pool.wanted, present, {}, readings}).desired;
+  if (snapshot == nullptr) return pool.hpa(now, pool.wanted, present, std::nullopt);
+  if (queue) sum += static_cast<double>(snapshot->held);
+  return pool.hpa(now, pool.wanted, present, static_cast<std::int64_t>(std::nearbyint(sum * 1e3)));
 }
 
 std::vector<std::size_t> PdMembers::Pass(TimeNs now) {

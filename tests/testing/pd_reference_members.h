@@ -1,24 +1,30 @@
 // Which replicas of each pool are there over time, the slow way: a list of lives that is gone
-// through at each scrape and decision. Of the engine it takes the HPA's rules, which recordings
-// hold.
+// through at each scrape and decision.
 #pragma once
 
 #include <cstdint>
-#include <deque>
+#include <functional>
 #include <optional>
 #include <vector>
 
 #include "base/base.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
-#include "serving/scaling/hpa.h"
 
 namespace servecast::testing {
 
-// A pool's scaler, "schedule" or "hpa"; none: its replicas stay.
+// What an HPA wants, or KEDA above it: at that time, from the last number that it wanted, the
+// replicas that start or are up, and the metric's sum in thousandths; none where no scrape is old
+// enough.
+using PdHpa =
+    std::function<std::int64_t(TimeNs, std::int64_t, std::int64_t, std::optional<std::int64_t>)>;
+
+// A pool's scaler, "schedule", "hpa" or "keda"; none: its replicas stay.
 struct PdScaling {
   ScalingSpec spec;
   TimeNs cold_start = 0;
+  // A new one, but with a schedule: recordings hold its rules, which are the caller's.
+  std::function<PdHpa()> make_hpa = nullptr;
 };
 
 struct PdLife {
@@ -65,7 +71,7 @@ class PdMembers {
   };
   struct Pool {
     std::optional<PdScaling> scaling;
-    std::optional<Hpa> hpa;
+    PdHpa hpa;  // null with a schedule
     std::vector<Snapshot> snapshots;
     TimeNs next_scrape = kNever, next_decision = kNever;
     std::size_t row = 0;
