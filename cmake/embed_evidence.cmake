@@ -49,6 +49,7 @@ endforeach()
 string(JSON scale GET "${text}" scale)
 number("${scale}" q q)
 number("${scale}" prompt prompt)
+number("${scale}" first_high first_high)
 foreach(side low high)
   number("${scale}" dense p99_${side} 0)
   number("${scale}" experts p99_${side} 1)
@@ -61,7 +62,7 @@ file(
   "namespace servecast {\nnamespace {\n\n"
   "constexpr EvidenceSetup kSetups[] = {\n${setups}};\n\n"
   "constexpr EvidenceRow kRows[] = {\n${points}};\n\n"
-  "constexpr FieldScale kScale = {${q}, ${prompt}, ${p99_low}, ${p99_high}};\n\n"
+  "constexpr FieldScale kScale = {${q}, ${prompt}, ${p99_low}, ${p99_high}, ${first_high}};\n\n"
   "}  // namespace\n\n"
   "std::span<const EvidenceSetup> EvidenceSetups() { return kSetups; }\n"
   "std::span<const EvidenceRow> EvidenceRows() { return kRows; }\n"

@@ -7,6 +7,7 @@
 #include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -24,7 +25,7 @@ constexpr std::size_t kMostRows = 6;  // of a set-up that the field holds
 // Below this ratio of TTFT to TPOT nothing queues, and TTFT is the prompt's own time.
 constexpr double kNoQueue = 6;
 
-using Errors = std::vector<ForecastError>;
+using ForecastErrors = std::vector<ForecastError>;
 
 // Rows of one set-up, by its first row.
 using Setups = std::vector<std::vector<const ForecastError*>>;
@@ -271,6 +272,42 @@ void ScalePrompts(const std::vector<Judged>& judged, const std::vector<Unqueued>
   }
 }
 
+// The upper end of bands of mean TTFT on a strange server that has the least score, of rows whose
+// server the field has not seen, each set-up of one weight. (The lower end that has it is none.)
+void ScaleFirstTokens(const std::vector<const ForecastError*>& first_tokens,
+                      const std::vector<FieldPoint>& points, FieldScale& scale) {
+  constexpr double kCold = 3;  // a server that is twenty times late was not warm
+  constexpr double kMost = 3, kStep = 0.05;
+  struct Row {
+    double error, half, strange, weight;
+  };
+  std::vector<Row> rows;
+  for (const auto& setup : SetupsOf(first_tokens)) {
+    std::vector<FieldPoint> others;
+    for (const FieldPoint& point : points) {
+      if (!LeavesServer(setup[0]->of.at, point.at)) others.push_back(point);
+    }
+    const ErrorField field(others);
+    for (const ForecastError* row : setup) {
+      if (row->of.error > kCold) continue;
+      SetupFeatures stranger = row->of.at;
+      stranger.laboratory = "";
+      const StepError error = field.At(stranger, scale.q);
+      rows.push_back({row->of.error, scale.prompt * error.half, error.strange,
+                      1 / static_cast<double>(setup.size())});
+    }
+  }
+  double least = std::numeric_limits<double>::infinity();
+  for (double end = 0; end <= kMost; end += kStep) {
+    double score = 0;
+    for (const Row& row : rows) {
+      const double more = end * row.strange, half = std::sqrt(row.half * row.half + more * more);
+      score += row.weight * (half + 20 * std::max(0.0, row.error - half));
+    }
+    if (score < least) least = score, scale.first_high = end;
+  }
+}
+
 double Rounded(double value) { return std::nearbyint(value * 1e4) / 1e4; }
 
 void WriteSetup(JsonWriter& json, const SetupFeatures& f) {
@@ -296,6 +333,7 @@ void WriteScale(JsonWriter& json, const FieldScale& scale) {
   json.BeginObject();
   json.Key("q"), json.Number(Rounded(scale.q));
   json.Key("prompt"), json.Number(Rounded(scale.prompt));
+  json.Key("first_high"), json.Number(Rounded(scale.first_high));
   for (const auto& [key, values] :
        {std::pair{"p99_low", scale.p99_low}, std::pair{"p99_high", scale.p99_high}}) {
     json.Key(key);
@@ -334,7 +372,8 @@ std::string EvidenceJson(const std::vector<FieldPoint>& points, const FieldScale
 }
 
 // What fitted rows say of these bands, for comparison alone.
-std::vector<Judged> JudgeFitted(const Errors& errors, const std::vector<FieldPoint>& points) {
+std::vector<Judged> JudgeFitted(const ForecastErrors& errors,
+                                const std::vector<FieldPoint>& points) {
   std::vector<const ForecastError*> fitted;
   for (const ForecastError& e : errors) {
     if (e.metric == "tpot" && e.fitted) fitted.push_back(&e);
@@ -351,12 +390,13 @@ std::string_view ClassOf(const SetupFeatures& where, Nearness nearness) {
   return !where.Experts() && where.Vllm() ? "dense near" : "others near";
 }
 
-Result<EvidenceTexts> FitEvidence(const Errors& errors) {
-  std::vector<const ForecastError*> steps, unseen;
+Result<EvidenceTexts> FitEvidence(const ForecastErrors& errors) {
+  std::vector<const ForecastError*> steps, first_tokens, unseen;
   for (const ForecastError& e : errors) {
     if (e.fitted) continue;
     unseen.push_back(&e);
     if (e.metric == "tpot") steps.push_back(&e);
+    if (e.metric == "ttft") first_tokens.push_back(&e);
   }
   const Setups setups = SetupsOf(steps);
   constexpr std::size_t kFewest = 20;
@@ -373,6 +413,7 @@ Result<EvidenceTexts> FitEvidence(const Errors& errors) {
   const double q_laboratory = ScaleOf(by_laboratory, setups.size());
   scale.q = Rounded((q_setup + q_laboratory) / 2);
   ScalePrompts(by_setup, UnqueuedOf(unseen), scale);
+  ScaleFirstTokens(first_tokens, points, scale);
   EvidenceTexts out;
   out.evidence = EvidenceJson(points, scale);
   out.tables = fmt::format(

@@ -90,7 +90,8 @@ std::vector<Metrics> BandReader::RunNodes(const Measured& row, const Scenario& s
 
 std::optional<Response> BandReader::ResponseOf(const std::string& metric,
                                                const std::vector<Metrics>& nodes,
-                                               const RowBands& row, double requests) const {
+                                               const RowBands& row, const StepError& error,
+                                               double requests) const {
   Response r;
   for (const Metrics& node : nodes) {
     const auto at = node.find(metric);
@@ -98,7 +99,7 @@ std::optional<Response> BandReader::ResponseOf(const std::string& metric,
     r.at.push_back(at->second);
   }
   const bool first_token = metric.rfind("ttft", 0) == 0, tail = IsTail(metric);
-  AddRest(tail ? FigureKind::kTail : FigureKind::kMean, first_token, row.features.Experts(),
+  AddRest(tail ? FigureKind::kTail : FigureKind::kMean, first_token, row.features.Experts(), error,
           MeasuredScale(), r);
   const auto mean = nodes[0].find(metric.substr(0, metric.find('_')));
   if (tail && mean != nodes[0].end()) r.sampling = TailSampling(r.at[0], mean->second, requests);
@@ -129,7 +130,7 @@ RowBands BandReader::Read(const Measured& row, const Scenario& setup, const Metr
                (step || metric == "e2e" || metric.rfind("ttft", 0) == 0 || metric == "tpot_p99")) {
       const auto [band, first] = queue.bands.try_emplace(metric);
       if (first) {
-        const auto response = ResponseOf(metric, queue.nodes, bands, RequestsOf(row.load));
+        const auto response = ResponseOf(metric, queue.nodes, bands, error, RequestsOf(row.load));
         if (response) band->second = BandOf(*response);
       }
       if (band->second) bands.figures[metric] = *band->second;

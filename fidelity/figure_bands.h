@@ -37,7 +37,8 @@ class BandReader {
  private:
   const ErrorField& FieldWithout(const SetupFeatures& features);
   std::optional<Response> ResponseOf(const std::string& metric, const std::vector<Metrics>& nodes,
-                                     const RowBands& row, double requests) const;
+                                     const RowBands& row, const StepError& error,
+                                     double requests) const;
 
   // Empty: a run could not be made.
   std::vector<Metrics> RunNodes(const Measured& row, const Scenario& setup,

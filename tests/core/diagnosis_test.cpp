@@ -77,14 +77,15 @@ TEST(Diagnosis, NamesWhatWasChanged) {
     std::string words;
   };
   for (const auto& [overrides, words] : std::vector<Case>{
-           {{"engine.host=a100-pcie-2026", "workload.arrivals.rate_per_s=2"}, "the host is slow"},
+           // Short prompts: a stranger's host may add as much to those of 800 tokens.
+           {{"engine.host=a100-pcie-2026", "workload.prompt_tokens.value=100"}, "the host is slow"},
            {{"hardware={\"preset\":\"a100-40gb\"}", "engine.async_scheduling=false"},
             "the GPU is an A100 PCIe"},
        }) {
-    const std::string rate =
-        overrides[1].find("rate") == std::string::npos ? "seed=1" : overrides[1];
+    const std::string load =
+        overrides[1].find("workload") == std::string::npos ? "seed=1" : overrides[1];
     std::vector<MeasuredValue> measured = MeasuredOn(With(overrides));
-    const Diagnosis of = Diagnosed(With({rate}), measured);
+    const Diagnosis of = Diagnosed(With({load}), measured);
     const DiagnosisFindings& found = of.Findings();
     ASSERT_FALSE(found.chain.empty()) << words;
     EXPECT_TRUE(Names(found.chain, words)) << found.chain[0].cause.words;

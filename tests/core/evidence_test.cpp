@@ -44,6 +44,7 @@ TEST(ErrorField, WithoutSomeMeasurements_IsNeverNarrower) {
     const ErrorField fewer(some);
     for (const SetupFeatures& place : places) {
       EXPECT_GE(fewer.At(place, 2).half, whole.At(place, 2).half - 1e-12) << place.model;
+      EXPECT_GE(fewer.At(place, 2).strange, whole.At(place, 2).strange) << place.model;
     }
   }
   const ErrorField none({});
@@ -64,6 +65,36 @@ TEST(ErrorField, NearerMeasurements_MakeItNarrower) {
   EXPECT_LT(near, 0.12);
   EXPECT_GT(far, near);
   EXPECT_GT(unknown, near);
+}
+
+// Steps of a server say nothing of its host.
+TEST(ErrorField, WhereFirstTokensWereMeasured_IsNotStrange) {
+  const SetupFeatures chat = FeaturesOf(Chat("llama-3.1-8b", "h100-sxm"));
+  EXPECT_LT(MeasuredField().StrangenessOf(chat), 0.1);
+  SetupFeatures other = chat;
+  other.engine = "sglang";
+  other.gpu = "mi300x";
+  EXPECT_GT(MeasuredField().StrangenessOf(other), MeasuredField().StrangenessOf(chat));
+  std::vector<FieldPoint> steps = AllPoints();
+  std::erase_if(steps, [](const FieldPoint& p) { return p.at.run == RunKind::kServing; });
+  EXPECT_EQ(ErrorField(steps).StrangenessOf(chat), 1);
+}
+
+TEST(Response, OfFirstTokensOnAStrangeServer_IsWiderUpwards) {
+  StepError error;
+  const auto rest = [&error](FigureKind kind, bool first_token, double strange) {
+    error.strange = strange;
+    Response r;
+    AddRest(kind, first_token, false, error, MeasuredScale(), r);
+    return r;
+  };
+  for (const FigureKind kind : {FigureKind::kMean, FigureKind::kTail}) {
+    const Response known = rest(kind, true, 0), strange = rest(kind, true, 1);
+    EXPECT_EQ(strange.rest_low, known.rest_low);
+    EXPECT_GT(strange.rest_high, known.rest_high + 1);
+    EXPECT_LT(rest(kind, true, 0.1).rest_high, strange.rest_high);
+    EXPECT_EQ(rest(kind, false, 1).rest_high, rest(kind, false, 0).rest_high);
+  }
 }
 
 // Rows of forecasts name what a scenario says by its numbers.

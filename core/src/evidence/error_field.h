@@ -24,6 +24,8 @@ struct StepError {
   double centre = 0;  // what the figure is corrected by
   double half = 0;    // of the band around it
   double bias = 0;    // what servers like this one were off by
+  // From 0, where the first tokens of such a server were measured, to 1, where none of any like it.
+  double strange = 0;
   // The measured set-ups that count most, the nearest first; at most three, of `points`.
   std::vector<std::size_t> nearest;
   Nearness nearness = Nearness::kFar;
@@ -35,6 +37,10 @@ struct FieldScale {
   double prompt = 1;  // of times of prompts, over that of steps
   // The 5 and 95 % points of what p99 TTFT is off by beyond the mean, in logarithms.
   double p99_low[2] = {0, 0}, p99_high[2] = {0, 0};  // of dense models, of experts
+  // The 95 % point of what first tokens come later than by steps and prompts, in logarithms, on a
+  // server unlike all whose first tokens were measured: hosts and front ends differ more than
+  // steps.
+  double first_high = 0;
 };
 
 class ErrorField {
@@ -55,9 +61,14 @@ class ErrorField {
   };
   Moments MomentsAt(const SetupFeatures& where) const;
 
+  // StepError::strange. It never falls when points are left out.
+  double StrangenessOf(const SetupFeatures& where) const;
+
   const std::vector<FieldPoint>& points() const { return points_; }
 
  private:
+  // To the nearest set-up that was measured as it served, whoever measured.
+  double DistanceToServing(const SetupFeatures& where) const;
   double Amplitude(const SetupFeatures& where) const;
   double Covariance(const SetupFeatures& a, double amplitude_a, const SetupFeatures& b,
                     double amplitude_b) const;

@@ -132,14 +132,18 @@ std::vector<ErrorFactors> NodesOf(const StepError& error, const FieldScale& scal
   return nodes;
 }
 
-void AddRest(FigureKind kind, bool first_token, bool experts, const FieldScale& scale,
-             Response& r) {
+void AddRest(FigureKind kind, bool first_token, bool experts, const StepError& error,
+             const FieldScale& scale, Response& r) {
   const double least = kind == FigureKind::kTail ? kLeastHalfP99 : kLeastHalf;
   r.rest_low = -least;
   r.rest_high = least;
-  if (kind != FigureKind::kTail || !first_token) return;
-  r.rest_low = std::min(r.rest_low, scale.p99_low[experts ? 1 : 0]);
-  r.rest_high = std::max(r.rest_high, scale.p99_high[experts ? 1 : 0]);
+  if (!first_token) return;
+  if (kind == FigureKind::kTail) {
+    r.rest_low = std::min(r.rest_low, scale.p99_low[experts ? 1 : 0]);
+    r.rest_high = std::max(r.rest_high, scale.p99_high[experts ? 1 : 0]);
+  }
+  const double strange = error.strange * scale.first_high;
+  r.rest_high = std::sqrt(r.rest_high * r.rest_high + strange * strange);
 }
 
 FigureBand BandOf(const Response& r) {

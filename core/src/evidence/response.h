@@ -40,9 +40,10 @@ struct Response {
 
 // Whether a figure is a percentile far out, whose repeatability is less.
 enum class FigureKind { kMean, kTail };
-// Adds one server's repeatability, and what a p99 of first tokens is off by beyond its mean.
-void AddRest(FigureKind kind, bool first_token, bool experts, const FieldScale& scale,
-             Response& response);
+// Adds one server's repeatability, what a p99 of first tokens is off by beyond its mean, and what
+// first tokens are off by where few are known of such servers.
+void AddRest(FigureKind kind, bool first_token, bool experts, const StepError& error,
+             const FieldScale& scale, Response& response);
 
 struct FigureBand {
   double low = 0, high = 0;  // 90 %; high may be infinite

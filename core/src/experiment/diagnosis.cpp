@@ -212,7 +212,7 @@ struct Diagnosis::State {
     r.forecast = *found.forecasts[i].value;
     r.sampling = scatter[i];
     AddRest(figure.is_tail ? FigureKind::kTail : FigureKind::kMean, figure.is_first_token,
-            known_error->features.Experts(), MeasuredScale(), r);
+            known_error->features.Experts(), known_error->error, MeasuredScale(), r);
     const FigureBand band = BandOf(r);
     found.forecasts[i].low = band.low;
     if (std::isfinite(band.high)) found.forecasts[i].high = band.high;

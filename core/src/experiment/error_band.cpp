@@ -153,7 +153,7 @@ struct ErrorBand::State {
     r.limit = own.limit;
     const bool tail = result.slo.metric != SloMetric::kAttainment && result.slo.percentile >= 95;
     AddRest(tail ? FigureKind::kTail : FigureKind::kMean, result.slo.metric == SloMetric::kTtft,
-            features.Experts(), MeasuredScale(), r);
+            features.Experts(), error, MeasuredScale(), r);
     return r;
   }
 

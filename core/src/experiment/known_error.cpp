@@ -1,6 +1,7 @@
 // See known_error.h.
 #include "experiment/known_error.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 #include <vector>
@@ -45,6 +46,10 @@ std::optional<StepError> CalibratedError(const Scenario& pool, SetupFeatures& fe
   points.push_back({features, 0, std::sqrt(*noise * *noise + beyond * beyond)});
   StepError error = ErrorField(std::move(points)).At(features, MeasuredScale().q, true);
   error.nearest.clear();  // they are of the field's own points
+  const bool says_first_tokens =
+      std::any_of(pool.calibration.errors.begin(), pool.calibration.errors.end(),
+                  [](const CalibrationSpec::Error& e) { return e.figure == "ttft"; });
+  if (!says_first_tokens) error.strange = MeasuredField().StrangenessOf(features);
   return error;
 }
 
