@@ -177,7 +177,8 @@ void ReadClosedLoop(const Reading& r) {
   ReadLengths(r.row, m.load);
   // The client of InferenceX descends from vLLM's benchmark_serving.py, whose requests say
   // "temperature": 0.0 (vllm-project/vllm, benchmarks/backend_request_func.py).
-  m.setup.no_top_p = LowerCase(r.row.Text({"origin"})).starts_with("inferencex");
+  m.test = r.row.Text({"origin"});
+  m.setup.no_top_p = LowerCase(m.test).starts_with("inferencex");
   const bool clients = !r.row.Text({"concurrency"}).empty();
   const bool batch = !r.row.Text({"batch_size", "decode_batch"}).empty();
   if (clients || !batch) {
@@ -186,6 +187,7 @@ void ReadClosedLoop(const Reading& r) {
     ReadBatch(r, m);
   }
   m.values["tpot"] = r.row.NeededNumber({"tpot_ms"});
+  m.stated_ttft = r.row.Number({"ttft_ms"}).value_or(0);
   // Where prompts come in bursts the median of requests is far from their mean.
   if (r.row.Number({"tpot_p50_ms"}) == m.values["tpot"] && m.skipped.empty()) {
     m.skipped = "TPOT is the median of requests (tpot_p50_ms), and means are compared";

@@ -124,6 +124,7 @@ struct Measured {
   MeasuredSetup setup;
   MeasuredLoad load;
   Metrics values;
+  std::string test;  // whose rows were measured together, as its column "origin" has it
   // Means that the row itself states, ms; they tell a run that two sets hold. 0: it does not.
   double stated_ttft = 0, stated_e2e = 0;
   std::string skipped;  // why it cannot be run; "" when it can

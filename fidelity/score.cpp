@@ -8,6 +8,7 @@
 #include <set>
 #include <tuple>
 
+#include "beyond_peak.h"
 #include "calibrate/measured_table.h"
 #include "cost/compared.h"
 #include "measured_replay.h"
@@ -327,6 +328,7 @@ Result<std::vector<ScoredRow>> ScoreRows(const std::vector<MeasuredFolder>& fold
     if (!issues.empty()) return issues;
     for (const Measured& row : folder.rows) scored.push_back(scorer.Score(row));
   }
+  LeaveOutBeyondPeak(scored);
   FindRepeated(scored);
   return scored;
 }

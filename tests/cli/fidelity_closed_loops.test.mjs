@@ -34,8 +34,10 @@ const columns = [
   'decode_batch',
   'length_range_ratio',
   'replicas',
+  'ttft_ms',
   'tpot_ms',
   'tpot_p50_ms',
+  'origin',
 ];
 const usual = {
   model: 'meta-llama/Llama-3.1-70B',
@@ -264,6 +266,25 @@ test('Fidelity_MedianTpot_IsNotComparedWithAMean', () => {
     [tpot[2], reasons[0]],
     [null, 'TPOT is the median of requests (tpot_p50_ms), and means are compared'],
   );
+});
+
+test('Fidelity_LoopsBeyondTheGpusPeak_LeaveOutTheirWholeTest', () => {
+  const cached = { ttft_ms: 10, tpot_ms: 1 };
+  const possible = { ttft_ms: 500, tpot_ms: 20 };
+  const { tpot, reasons } = loops(
+    { ...cached, origin: 'a' },
+    { ...possible, origin: 'a' },
+    { ...possible, origin: 'b' },
+    { ...possible, origin: 'a', gpu: 'h100_sxm' },
+    cached,
+    { tpot_ms: 1 },
+  );
+  assert.deepEqual(
+    tpot.map((ms) => ms !== null),
+    [false, false, true, true, false, true],
+  );
+  for (const reason of reasons)
+    assert.match(reason, /^prompts were found in a cache .* would take 7\.\d\d of its time/);
 });
 
 test('Fidelity_SeveralFolders_AreReadOneAfterTheOther', () => {

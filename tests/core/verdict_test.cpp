@@ -314,10 +314,6 @@ TEST(Evidence, KnownToBeBad_IsNotJudgedButSimulated) {
     EXPECT_EQ(r.verdict.state, VerdictState::kMeets) << r.verdict.sentence;
     EXPECT_NE(r.latency_model.evidence.of, EvidenceClass::kKnownBad);
   }
-  const Report h200 = RunToEnd(Document(
-      "llama-3.1-8b", "h200-sxm",
-      {slo, R"(engine={"preset":"vllm-0.11","kv_cache_dtype":"fp8"})", "model.quantization=fp8"}));
-  EXPECT_EQ(h200.verdict.state, VerdictState::kNotJudged) << h200.verdict.sentence;
 }
 
 // --- laws and bounds
