@@ -318,7 +318,8 @@ void VisitPool(const PoolReport& p, const ScalingReport* scaling, Scope scope, P
     put("bandwidth_use", {"share", ""}, p.bandwidth_use);
   }
   if (scope.all) {
-    put("cost_per_hour", {"$", "$, of its mean GPUs; null: its GPU has no price."}, p.cost_per_hour);
+    put("cost_per_hour", {"$", "$, of its mean GPUs; null: its GPU has no price."},
+        p.cost_per_hour);
   }
   if (scope.run) {
     VisitPower(
