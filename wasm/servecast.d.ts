@@ -1234,7 +1234,7 @@ export interface PoolReport {
   readonly gpus: number;
   /** That the KV blocks of a replica hold. */
   readonly kv_tokens: number;
-  /** $; null: its GPU has no price. */
+  /** $, of its mean GPUs; null: its GPU has no price. */
   readonly cost_per_hour: number | null;
 }
 
