@@ -410,11 +410,11 @@ TEST(Export, PoolsThatScaleApart_HaveAnObjectEach) {
                R"("scaling":{"policy":"keda","metric":"kv_usage","target":0.7}}])",
                R"(cluster.scaling={"policy":"hpa","target":5,"metric":"waiting"})"}),
       "autoscaler"));
-  EXPECT_NE(text.find("kind: HorizontalPodAutoscaler"), std::string::npos) << text;
-  EXPECT_NE(text.find("name: vllm-prefill-0"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(kind: "HorizontalPodAutoscaler")"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(name: "vllm-prefill-0")"), std::string::npos) << text;
   EXPECT_NE(text.find("maxReplicas: 3"), std::string::npos) << text;
   EXPECT_NE(text.find("---\n"), std::string::npos) << text;
-  EXPECT_NE(text.find("kind: ScaledObject"), std::string::npos) << text;
+  EXPECT_NE(text.find(R"(kind: "ScaledObject")"), std::string::npos) << text;
   EXPECT_NE(text.find("kv_cache_usage_perc{pod=~"), std::string::npos) << text;
   EXPECT_NE(text.find("vllm-decode-1-.*"), std::string::npos) << text;
 }
