@@ -123,7 +123,7 @@ function reported(view: ViewContext, report: Report): TemplateResult {
   return html`<div class="verdict-line ${old ? 'before' : ''}" data-state=${sign} data-complete=${old ? 'before' : (shown?.completeness ?? '')}>
       ${renderSign(sign, uncertain ? 'Coarse' : undefined)}
       <div>
-        <p class="sentence ${report.slo.length > 0 && sign !== 'overloaded' && !shown?.banded && shown?.completeness !== 'cancelled' ? 'awaits' : ''}" role="status">${old ? 'Before your change: ' : uncertain ? 'In one short run: ' : ''}${sentence(verdict.sentence)}</p>
+        <p class="sentence ${!old && report.slo.length > 0 && sign !== 'overloaded' && !shown?.banded && shown?.completeness !== 'cancelled' ? 'awaits' : ''}" role="status">${old ? 'Before your change: ' : uncertain ? 'In one short run: ' : ''}${sentence(verdict.sentence)}</p>
         ${holds(view, report)} ${verdict.limit === '' ? nothing : html`<p class="limit-line">${sentence(verdict.limit)}</p>`}
         ${shown?.completeness === 'coarse' ? coarseBasis(view, report) : basis(view, report)} ${disagreement(report)} ${otherTrace(view)} ${fitted(view)}
         ${
