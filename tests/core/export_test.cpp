@@ -417,6 +417,18 @@ TEST(Export, PoolsThatScaleApart_HaveAnObjectEach) {
   EXPECT_NE(text.find(R"(kind: "ScaledObject")"), std::string::npos) << text;
   EXPECT_NE(text.find("kv_cache_usage_perc{pod=~"), std::string::npos) << text;
   EXPECT_NE(text.find("vllm-decode-1-.*"), std::string::npos) << text;
+  const Imported imported =
+      Import({{"", Text(Export(document, "kubernetes")) + "---\n" + text}}, SmallDocument());
+  const ClusterSpec before = Parsed(document).cluster, after = Parsed(imported.document).cluster;
+  ASSERT_EQ(after.pools.size(), 2u) << imported.document;
+  for (std::size_t i = 0; i < 2; ++i) {
+    const ScalingSpec &was = before.ScalingOf(before.pools[i]),
+                      &is = after.ScalingOf(after.pools[i]);
+    EXPECT_EQ(after.pools[i].role, before.pools[i].role);
+    EXPECT_EQ(is.policy, was.policy) << imported.document;
+    EXPECT_EQ(is.metric, was.metric);
+    EXPECT_EQ(is.max_replicas, was.max_replicas);
+  }
 }
 
 TEST(Export, BadInput_IsRefused) {

@@ -101,6 +101,10 @@ class Draft {
   void TakeLinks(bool through_host, std::string_view from);
   // The path of such a member for the present server.
   std::string ServerPath(std::string_view path) const;
+  // The latest server is started by the object of this name.
+  void NameServer(std::string name);
+  // Where the scaler of that object's replicas stands: among several servers in its pool.
+  std::string ScalingPath(std::string_view object) const;
 
   // A preset's document; nullptr: none of that id, or it is not here, and Finish asks for its file.
   const nlohmann::json* Preset(std::string_view kind, std::string_view id);
@@ -147,7 +151,8 @@ class Draft {
   Issues missing_;  // files of presets
   nlohmann::json said_ = nlohmann::json::object();
   std::string text_;
-  std::size_t servers_ = 0;  // of this text
+  std::size_t servers_ = 0;                                // of this text
+  std::map<std::string, std::size_t, std::less<>> named_;  // pools, by the object that starts them
   std::string model_name_, model_from_, unknown_gpu_, gpu_of_base_, model_kv_, model_kv_from_;
   nlohmann::json figures_;
   std::optional<LeftLayers> left_;

@@ -268,6 +268,7 @@ void Draft::SettlePools(const Json& base) {
       if (same && !needed) pool.erase(section);
     }
     const auto same = std::find_if(pools.begin(), pools.end(), [&pool](Json other) {
+      if (pool.contains("scaling")) return false;  // whose limits are of this pool alone
       Json mine = pool;
       mine.erase("replicas");
       other.erase("replicas");
@@ -363,28 +364,6 @@ void Draft::SettleUnread() {
 }
 
 // A scaler is of one pool, whose replicas begin within its limits.
-void Draft::SettleScaling() {
-  if (Find("cluster.scaling") == nullptr) return;
-  Json& pools = said_["cluster"]["pools"];
-  if (!pools.is_array() || pools.empty()) pools = Json::array({Json::object()});
-  if (pools.size() > 1) {
-    said_["cluster"].erase("scaling");
-    return Warn(
-        Format("the scaler is left out: {} pools that scale apart are not modelled", pools.size()));
-  }
-  const auto limit = [this](const char* name, std::int64_t otherwise) {
-    const Json* member = Find(Format("cluster.scaling.{}", name));
-    return member != nullptr && member->is_number_integer() ? member->get<std::int64_t>()
-                                                            : otherwise;
-  };
-  const std::int64_t least = limit("min_replicas", 1), most = limit("max_replicas", 8);
-  const std::int64_t first = pools[0].value("replicas", std::int64_t{1});
-  if (least > most || (first >= least && first <= most)) return;
-  pools[0]["replicas"] = std::clamp(first, least, most);
-  Remark(Format("{} replicas to begin with are {} here, by the limits of the scaler", first,
-                std::clamp(first, least, most)));
-}
-
 void Draft::NameUnread(const Json& resolved) {
   for (const UnreadValue& unread : unread_) {
     const Json* member = unread.path.empty() ? nullptr : MemberAt(resolved, unread.path);

@@ -111,8 +111,10 @@ void ReadDocument(const Json& document, const Variables& files, Draft& draft) {
     context.environment = GroupOf(*spec);
     context.nodes = GroupSizeOf(*spec);
   }
-  const std::size_t before = draft.kinds();
-  if (ReadPod(*pod, context, draft) || draft.kinds() > before) return;
+  const std::size_t before = draft.kinds(), servers = draft.servers();
+  const bool read = ReadPod(*pod, context, draft);
+  if (draft.servers() > servers) draft.NameServer(MetadataNameOf(document));
+  if (read || draft.kinds() > before) return;
   draft.Ignore(Format("{} {}", kind, MetadataNameOf(document)), kNoProgram);
 }
 

@@ -1,4 +1,5 @@
-// Kubernetes' HorizontalPodAutoscaler and KEDA's ScaledObject beside a server: cluster.scaling.
+// Kubernetes' HorizontalPodAutoscaler and KEDA's ScaledObject beside servers: cluster.scaling,
+// or, of several servers, that of the pool whose object it names.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -61,22 +62,21 @@ ScalerTrigger TriggerOf(const ScalerJson& metric) {
 }
 
 // A member of the scaler, where the object has a number of it.
-void TakeNumber(const ScalerJson& of, const char* key, const char* member, Draft& draft) {
+void TakeNumber(const ScalerJson& of, const char* key, const std::string& path, Draft& draft) {
   const auto number = NumberIn(TextIn(of, key));
   if (!number || *number < 0) return;
-  draft.Take(Format("cluster.scaling.{}", member), NumberJson(*number),
-             Format("{} {}", key, TextIn(of, key)));
+  draft.Take(path, NumberJson(*number), Format("{} {}", key, TextIn(of, key)));
 }
 
 // The limits of behavior.scaleUp and scaleDown.
-void TakeBehavior(const ScalerJson& behavior, Draft& draft) {
+void TakeBehavior(const ScalerJson& behavior, const std::string& at, Draft& draft) {
   for (const auto& [key, way] : {std::pair("scaleUp", "up"), std::pair("scaleDown", "down")}) {
     const ScalerJson* rules = ObjectIn(behavior, key);
     if (rules == nullptr) continue;
-    TakeNumber(*rules, "stabilizationWindowSeconds", Format("{}_window_s", way).c_str(), draft);
+    TakeNumber(*rules, "stabilizationWindowSeconds", Format("{}.{}_window_s", at, way), draft);
     if (TextIn(*rules, "selectPolicy") == "Disabled") {
       for (const char* limit : {"pods", "percent"}) {
-        draft.Take(Format("cluster.scaling.{}_{}", way, limit), 0, "selectPolicy Disabled");
+        draft.Take(Format("{}.{}_{}", at, way, limit), 0, "selectPolicy Disabled");
       }
       continue;
     }
@@ -88,15 +88,15 @@ void TakeBehavior(const ScalerJson& behavior, Draft& draft) {
       const double value = NumberIn(TextIn(policy, "value")).value_or(0);
       (TextIn(policy, "type") == "Pods" ? pods : percent) = value;
     }
-    draft.Take(Format("cluster.scaling.{}_pods", way), NumberJson(pods), key);
-    draft.Take(Format("cluster.scaling.{}_percent", way), NumberJson(percent), key);
-    TakeNumber(policies[0], "periodSeconds", Format("{}_period_s", way).c_str(), draft);
+    draft.Take(Format("{}.{}_pods", at, way), NumberJson(pods), key);
+    draft.Take(Format("{}.{}_percent", at, way), NumberJson(percent), key);
+    TakeNumber(policies[0], "periodSeconds", Format("{}.{}_period_s", at, way), draft);
   }
 }
 
 // False: nothing that can be a scenario's.
 bool TakeTrigger(const std::vector<ScalerTrigger>& triggers, const char* policy,
-                 const std::string& kind, Draft& draft) {
+                 const std::string& kind, const std::string& at, Draft& draft) {
   const auto found =
       std::find_if(triggers.begin(), triggers.end(), [](const ScalerTrigger& trigger) {
         return !trigger.metric.empty() && trigger.target && *trigger.target > 0;
@@ -112,26 +112,34 @@ bool TakeTrigger(const std::vector<ScalerTrigger>& triggers, const char* policy,
     return false;
   }
   if (!others.empty()) draft.Warn(Format("{}: scaling by {} is left out", kind, others));
-  draft.Take("cluster.scaling.policy", policy, kind);
-  draft.Take("cluster.scaling.metric", found->metric, found->words);
-  draft.Take("cluster.scaling.target", NumberJson(*found->target), found->words);
+  draft.Take(at + ".policy", policy, kind);
+  draft.Take(at + ".metric", found->metric, found->words);
+  draft.Take(at + ".target", NumberJson(*found->target), found->words);
   return true;
+}
+
+// The object whose replicas it scales.
+std::string TargetOf(const ScalerJson& spec) {
+  const ScalerJson* target = ObjectIn(spec, "scaleTargetRef");
+  return target == nullptr ? "" : TextIn(*target, "name");
 }
 
 void ReadHpa(const ScalerJson& spec, Draft& draft) {
   draft.Found("a HorizontalPodAutoscaler");
+  const std::string at = draft.ScalingPath(TargetOf(spec));
   std::vector<ScalerTrigger> triggers;
   for (const ScalerJson& metric : ListIn(spec, "metrics")) triggers.push_back(TriggerOf(metric));
-  if (!TakeTrigger(triggers, "hpa", "HorizontalPodAutoscaler", draft)) return;
-  draft.Assume("cluster.scaling.min_replicas", 1, "not said: Kubernetes' default");
-  TakeNumber(spec, "minReplicas", "min_replicas", draft);
-  TakeNumber(spec, "maxReplicas", "max_replicas", draft);
-  if (const ScalerJson* behavior = ObjectIn(spec, "behavior")) TakeBehavior(*behavior, draft);
+  if (!TakeTrigger(triggers, "hpa", "HorizontalPodAutoscaler", at, draft)) return;
+  draft.Assume(at + ".min_replicas", 1, "not said: Kubernetes' default");
+  TakeNumber(spec, "minReplicas", at + ".min_replicas", draft);
+  TakeNumber(spec, "maxReplicas", at + ".max_replicas", draft);
+  if (const ScalerJson* behavior = ObjectIn(spec, "behavior")) TakeBehavior(*behavior, at, draft);
 }
 
 }  // namespace
 
 void TakeScaledObject(const ScalerJson& spec, Draft& draft) {
+  const std::string at = draft.ScalingPath(TargetOf(spec));
   std::vector<ScalerTrigger> triggers;
   for (const ScalerJson& each : ListIn(spec, "triggers")) {
     const ScalerJson* metadata = ObjectIn(each, "metadata");
@@ -143,16 +151,16 @@ void TakeScaledObject(const ScalerJson& spec, Draft& draft) {
     }
     triggers.push_back(std::move(trigger));
   }
-  if (!TakeTrigger(triggers, "keda", "ScaledObject", draft)) return;
-  draft.Assume("cluster.scaling.min_replicas", 0, "not said: KEDA's default");
-  draft.Assume("cluster.scaling.max_replicas", 100, "not said: KEDA's default");
-  TakeNumber(spec, "minReplicaCount", "min_replicas", draft);
-  TakeNumber(spec, "maxReplicaCount", "max_replicas", draft);
-  TakeNumber(spec, "pollingInterval", "polling_s", draft);
-  TakeNumber(spec, "cooldownPeriod", "cooldown_s", draft);
+  if (!TakeTrigger(triggers, "keda", "ScaledObject", at, draft)) return;
+  draft.Assume(at + ".min_replicas", 0, "not said: KEDA's default");
+  draft.Assume(at + ".max_replicas", 100, "not said: KEDA's default");
+  TakeNumber(spec, "minReplicaCount", at + ".min_replicas", draft);
+  TakeNumber(spec, "maxReplicaCount", at + ".max_replicas", draft);
+  TakeNumber(spec, "pollingInterval", at + ".polling_s", draft);
+  TakeNumber(spec, "cooldownPeriod", at + ".cooldown_s", draft);
   const ScalerJson* behavior =
       ObjectAt(spec, {"advanced", "horizontalPodAutoscalerConfig", "behavior"});
-  if (behavior != nullptr) TakeBehavior(*behavior, draft);
+  if (behavior != nullptr) TakeBehavior(*behavior, at, draft);
 }
 
 void ReadScalers(const ImportSource& source, Draft& draft) {
@@ -164,6 +172,45 @@ void ReadScalers(const ImportSource& source, Draft& draft) {
     if (kind != "ScaledObject") continue;
     draft.Found("a ScaledObject of KEDA");
     TakeScaledObject(*spec, draft);
+  }
+}
+
+void Draft::NameServer(std::string name) {
+  if (servers_ > 0) named_[std::move(name)] = servers_ - 1;
+}
+
+std::string Draft::ScalingPath(std::string_view object) const {
+  const ScalerJson* pools = Find("cluster.pools");
+  const auto named = named_.find(object);
+  const bool several = pools != nullptr && pools->size() > 1 && named != named_.end();
+  return several ? Format("cluster.pools.{}.scaling", named->second) : "cluster.scaling";
+}
+
+// Replicas begin within the limits of their scaler.
+void Draft::SettleScaling() {
+  if (Find("cluster.scaling") == nullptr && Find("cluster.pools") == nullptr) return;
+  ScalerJson& pools = said_["cluster"]["pools"];
+  if (pools.empty() && Find("cluster.scaling") != nullptr) {
+    pools = ScalerJson::array({ScalerJson::object()});
+  }
+  if (pools.size() > 1 && said_["cluster"].erase("scaling") > 0) {
+    Warn(Format("a scaler is left out: it names none of the {} pools", pools.size()));
+  }
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const ScalerJson* own = ObjectIn(pools[i], "scaling");
+    const ScalerJson* scaling = own != nullptr ? own : Find("cluster.scaling");
+    if (scaling == nullptr) continue;
+    const auto limit = [scaling](const char* name, std::int64_t otherwise) {
+      const auto member = scaling->find(name);
+      return member != scaling->end() && member->is_number_integer() ? member->get<std::int64_t>()
+                                                                     : otherwise;
+    };
+    const std::int64_t least = limit("min_replicas", 1), most = limit("max_replicas", 8);
+    const std::int64_t first = pools[i].value("replicas", std::int64_t{1});
+    if (least > most || (first >= least && first <= most)) continue;
+    pools[i]["replicas"] = std::clamp(first, least, most);
+    Remark(Format("{} replicas to begin with are {} here, by the limits of the scaler", first,
+                  std::clamp(first, least, most)));
   }
 }
 
