@@ -130,9 +130,9 @@ void ReadHpa(const ScalerJson& spec, Draft& draft) {
   std::vector<ScalerTrigger> triggers;
   for (const ScalerJson& metric : ListIn(spec, "metrics")) triggers.push_back(TriggerOf(metric));
   if (!TakeTrigger(triggers, "hpa", "HorizontalPodAutoscaler", at, draft)) return;
-  draft.Assume(at + ".min_replicas", 1, "not said: Kubernetes' default");
   TakeNumber(spec, "minReplicas", at + ".min_replicas", draft);
   TakeNumber(spec, "maxReplicas", at + ".max_replicas", draft);
+  draft.Assume(at + ".min_replicas", 1, "not said: Kubernetes' default");
   if (const ScalerJson* behavior = ObjectIn(spec, "behavior")) TakeBehavior(*behavior, at, draft);
 }
 
@@ -152,10 +152,10 @@ void TakeScaledObject(const ScalerJson& spec, Draft& draft) {
     triggers.push_back(std::move(trigger));
   }
   if (!TakeTrigger(triggers, "keda", "ScaledObject", at, draft)) return;
-  draft.Assume(at + ".min_replicas", 0, "not said: KEDA's default");
-  draft.Assume(at + ".max_replicas", 100, "not said: KEDA's default");
   TakeNumber(spec, "minReplicaCount", at + ".min_replicas", draft);
   TakeNumber(spec, "maxReplicaCount", at + ".max_replicas", draft);
+  draft.Assume(at + ".min_replicas", 0, "not said: KEDA's default");
+  draft.Assume(at + ".max_replicas", 100, "not said: KEDA's default");
   TakeNumber(spec, "pollingInterval", at + ".polling_s", draft);
   TakeNumber(spec, "cooldownPeriod", at + ".cooldown_s", draft);
   const ScalerJson* behavior =
