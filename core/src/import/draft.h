@@ -103,8 +103,8 @@ class Draft {
   std::string ServerPath(std::string_view path) const;
   // The latest server is started by the object of this name.
   void NameServer(std::string name);
-  // Where the scaler of that object's replicas stands: among several servers in its pool.
-  std::string ScalingPath(std::string_view object) const;
+  // A scaler by its kind of object, which counts for the server whose object it names.
+  void AddScaler(std::string kind, nlohmann::json spec);
 
   // A preset's document; nullptr: none of that id, or it is not here, and Finish asks for its file.
   const nlohmann::json* Preset(std::string_view kind, std::string_view id);
@@ -139,6 +139,7 @@ class Draft {
   void SettleVllm(const std::string& path, const std::string& gpu, double memory_gib);
   void SettleSglang(const std::string& path, const std::string& gpu, double memory_gib);
   void SettleGpuCount();
+  void TakeScalers();
   void SettleScaling();
   bool HasExperts(const nlohmann::json& base);
   void SettleKvCache();
@@ -153,6 +154,11 @@ class Draft {
   std::string text_;
   std::size_t servers_ = 0;                                // of this text
   std::map<std::string, std::size_t, std::less<>> named_;  // pools, by the object that starts them
+  struct Scaler {
+    std::string text, kind;
+    nlohmann::json spec;
+  };
+  std::vector<Scaler> scalers_;
   std::string model_name_, model_from_, unknown_gpu_, gpu_of_base_, model_kv_, model_kv_from_;
   nlohmann::json figures_;
   std::optional<LeftLayers> left_;

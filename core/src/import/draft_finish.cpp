@@ -363,7 +363,6 @@ void Draft::SettleUnread() {
   }
 }
 
-// A scaler is of one pool, whose replicas begin within its limits.
 void Draft::NameUnread(const Json& resolved) {
   for (const UnreadValue& unread : unread_) {
     const Json* member = unread.path.empty() ? nullptr : MemberAt(resolved, unread.path);
@@ -376,6 +375,7 @@ void Draft::NameUnread(const Json& resolved) {
 }
 
 void Draft::Settle(const Json& base) {
+  TakeScalers();
   SettleModel();
   SettleVision();
   SettleLinks();

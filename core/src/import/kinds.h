@@ -73,7 +73,7 @@ struct RoutedWords {
 RoutedWords RoutedWordsIn(std::span<const std::string> words);
 
 // What KEDA's ScaledObject, or values of a chart in its form, says of the replicas.
-void TakeScaledObject(const nlohmann::json& spec, Draft& draft);
+void TakeScaledObject(const nlohmann::json& spec, const std::string& at, Draft& draft);
 
 // --routing-logic of production-stack's router, or routingLogic of its chart; `threshold`: its
 // --kv-aware-threshold.

@@ -72,7 +72,8 @@ void ReadModelSpec(const StackJson& spec, Draft& draft) {
        {{"limits", {{type.empty() ? "nvidia.com/gpu" : type, TextIn(spec, "requestGPU")}}}}}};
   if (!ReadContainer(container, context, draft)) return;
   const StackJson* keda = ObjectIn(spec, "keda");
-  if (keda != nullptr && TextIn(*keda, "enabled") == "true") TakeScaledObject(*keda, draft);
+  if (keda != nullptr && TextIn(*keda, "enabled") == "true")
+    TakeScaledObject(*keda, "cluster.scaling", draft);
   StackJson pod = StackJson::object();
   pod["affinity"]["nodeAffinity"]["requiredDuringSchedulingIgnoredDuringExecution"]
      ["nodeSelectorTerms"] = ListIn(spec, "nodeSelectorTerms");

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <utility>
 
 #include "base/printable.h"
 #include "base/text.h"
 #include "import/json_members.h"
 #include "import/kinds.h"
+#include "io/issues.h"
 
 namespace servecast {
 namespace {
@@ -124,9 +126,7 @@ std::string TargetOf(const ScalerJson& spec) {
   return target == nullptr ? "" : TextIn(*target, "name");
 }
 
-void ReadHpa(const ScalerJson& spec, Draft& draft) {
-  draft.Found("a HorizontalPodAutoscaler");
-  const std::string at = draft.ScalingPath(TargetOf(spec));
+void TakeHpa(const ScalerJson& spec, const std::string& at, Draft& draft) {
   std::vector<ScalerTrigger> triggers;
   for (const ScalerJson& metric : ListIn(spec, "metrics")) triggers.push_back(TriggerOf(metric));
   if (!TakeTrigger(triggers, "hpa", "HorizontalPodAutoscaler", at, draft)) return;
@@ -138,8 +138,7 @@ void ReadHpa(const ScalerJson& spec, Draft& draft) {
 
 }  // namespace
 
-void TakeScaledObject(const ScalerJson& spec, Draft& draft) {
-  const std::string at = draft.ScalingPath(TargetOf(spec));
+void TakeScaledObject(const ScalerJson& spec, const std::string& at, Draft& draft) {
   std::vector<ScalerTrigger> triggers;
   for (const ScalerJson& each : ListIn(spec, "triggers")) {
     const ScalerJson* metadata = ObjectIn(each, "metadata");
@@ -167,11 +166,10 @@ void ReadScalers(const ImportSource& source, Draft& draft) {
   for (const ScalerJson& document : source.manifests) {
     const std::string kind = TextIn(document, "kind");
     const ScalerJson* spec = ObjectIn(document, "spec");
-    if (spec == nullptr) continue;
-    if (kind == "HorizontalPodAutoscaler") ReadHpa(*spec, draft);
-    if (kind != "ScaledObject") continue;
-    draft.Found("a ScaledObject of KEDA");
-    TakeScaledObject(*spec, draft);
+    const bool hpa = kind == "HorizontalPodAutoscaler";
+    if (spec == nullptr || !(hpa || kind == "ScaledObject")) continue;
+    draft.Found(hpa ? "a HorizontalPodAutoscaler" : "a ScaledObject of KEDA");
+    draft.AddScaler(kind, *spec);
   }
 }
 
@@ -179,11 +177,32 @@ void Draft::NameServer(std::string name) {
   if (servers_ > 0) named_[std::move(name)] = servers_ - 1;
 }
 
-std::string Draft::ScalingPath(std::string_view object) const {
-  const ScalerJson* pools = Find("cluster.pools");
-  const auto named = named_.find(object);
-  const bool several = pools != nullptr && pools->size() > 1 && named != named_.end();
-  return several ? Format("cluster.pools.{}.scaling", named->second) : "cluster.scaling";
+void Draft::AddScaler(std::string kind, ScalerJson spec) {
+  if (scalers_.size() < kMostIssues) scalers_.push_back({text_, std::move(kind), std::move(spec)});
+}
+
+// Once all servers are known, whatever text names them.
+void Draft::TakeScalers() {
+  for (const Scaler& scaler : std::exchange(scalers_, {})) {
+    text_ = scaler.text;
+    std::string at = "cluster.scaling";
+    const ScalerJson* pools = Find("cluster.pools");
+    if (pools != nullptr && pools->size() > 1) {
+      const std::string object = TargetOf(scaler.spec);
+      const auto named = named_.find(object);
+      if (named == named_.end()) {
+        Warn(Format("a {} is left out: it scales \"{}\", which starts none of the {} pools",
+                    scaler.kind, ShownText(object, 40), pools->size()));
+        continue;
+      }
+      at = Format("cluster.pools.{}.scaling", named->second);
+    }
+    if (scaler.kind == "ScaledObject") {
+      TakeScaledObject(scaler.spec, at, *this);
+    } else {
+      TakeHpa(scaler.spec, at, *this);
+    }
+  }
 }
 
 // Replicas begin within the limits of their scaler.
