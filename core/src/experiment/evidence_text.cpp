@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "base/math.h"
 #include "base/text.h"
@@ -57,10 +58,16 @@ double Strain(const SloResult& result) {
   return result.share ? (1 - *result.share) / allowed : 1e9;
 }
 
-const SloResult& Closest(const Report& r) {
-  return *std::max_element(r.slo.begin(), r.slo.end(), [](const SloResult& a, const SloResult& b) {
-    return Strain(a) < Strain(b);
-  });
+// The target that decides: the one least sure to be met, by whole per cent, then the most strained.
+std::size_t Closest(const Banded& banded, const Report& r) {
+  std::size_t closest = 0;
+  const auto key = [&](std::size_t k) {
+    return std::pair(-std::round(100 * banded.targets[k]->probability), Strain(r.slo[k]));
+  };
+  for (std::size_t k = 1; k < r.slo.size(); ++k) {
+    if (key(k) > key(closest)) closest = k;
+  }
+  return closest;
 }
 
 // "TPOT p99, 14.9 of 20 ms (13.6 to 16.8)" with the band as its interval.
@@ -145,9 +152,8 @@ void RestateVerdict(const Scenario& scenario, const Sureness& sureness, const Ba
   r.verdict.state = StateOf(was, p, sureness);
   if (was == VerdictState::kOverloaded && r.verdict.state == was) return;
   const std::string who = SubjectText(scenario), load = LoadText(scenario, r);
-  const SloResult& closest = Closest(r);
-  const std::string figure =
-      BandedFigure(closest, *banded.targets[static_cast<std::size_t>(&closest - r.slo.data())]);
+  const std::size_t closest = Closest(banded, r);
+  const std::string figure = BandedFigure(r.slo[closest], *banded.targets[closest]);
   const std::size_t all = r.slo.size();
   if (r.verdict.state == VerdictState::kMisses) {
     const std::size_t beyond = std::max<std::size_t>(Beyond(r), 1);
