@@ -201,9 +201,10 @@ Result<DesignSearch> DesignSearch::Create(const std::string& document, std::vect
   if (!designs.ok()) return Issues(designs.issues());
   const Result<Scenario> own = ParseScenario(document);
   if (!own.ok()) return Issues(own.issues());
-  Issues capped;
-  CheckIsNotCapped(own.value(), capped);
-  if (!capped.empty()) return capped;
+  Issues issues;
+  CheckIsNotScaled(own.value(), issues);
+  CheckIsNotCapped(own.value(), issues);
+  if (!issues.empty()) return issues;
   if (own.value().slo.empty()) {
     return Issue{"/slo", "found no target, allowed one at least: a plan keeps targets"};
   }

@@ -32,7 +32,7 @@ std::int64_t RequestsIn(const WorkloadSpec& workload, double seconds) {
   return std::clamp(static_cast<std::int64_t>(requests), std::int64_t{1}, kMaxRequests);
 }
 
-void CheckCanPlan(const Scenario& scenario, Issues& issues) {
+void CheckIsNotScaled(const Scenario& scenario, Issues& issues) {
   const std::vector<PoolSpec>& pools = scenario.cluster.pools;
   for (std::size_t i = 0; i < pools.size(); ++i) {
     if (!scenario.cluster.ScalingOf(pools[i]).On()) continue;
@@ -42,6 +42,10 @@ void CheckCanPlan(const Scenario& scenario, Issues& issues) {
                     scenario.cluster.ScalingOf(pools[i]).policy)},
             issues);
   }
+}
+
+void CheckCanPlan(const Scenario& scenario, Issues& issues) {
+  CheckIsNotScaled(scenario, issues);
   if (scenario.cluster.rolling_update.On()) {
     issues.push_back({"/cluster/rolling_update",
                       "found one, allowed none in a plan: whether a run comes to it depends on how "

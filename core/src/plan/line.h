@@ -34,6 +34,7 @@ std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options)
 // A plan goes by a fixed number of replicas, and by what all that is sent waits for: the issues of
 // a scenario with a scaler, or with clients that hold back.
 void CheckCanPlan(const Scenario& scenario, Issues& issues);
+void CheckIsNotScaled(const Scenario& scenario, Issues& issues);  // of these
 void CheckIsNotCapped(const Scenario& scenario, Issues& issues);
 
 // The scenario with so much of it. Requires: LineOf, and `at` within its ends.
