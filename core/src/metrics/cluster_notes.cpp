@@ -24,11 +24,17 @@ std::string ClusterNotes(const Scenario& scenario, const Report& report) {
       !report.scaling.rolling_update_s) {
     add("The rolling update was not over when the run ended.");
   }
-  const ScalingSpec& scaling = scenario.cluster.scaling;
-  if (scaling.On() && scaling.warm_replicas > 0 &&
-      scaling.wake_s.value_or(0) > report.scaling.cold_start_s) {
+  const std::vector<PoolSpec>& pools = scenario.cluster.pools;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const ScalingSpec& scaling = scenario.cluster.ScalingOf(pools[i]);
+    const std::vector<ScalingReport>& apart = report.scaling.pools;
+    const double cold_s = (i < apart.size() ? apart[i] : report.scaling).cold_start_s;
+    if (!scaling.On() || scaling.warm_replicas == 0 || scaling.wake_s.value_or(0) <= cold_s) {
+      continue;
+    }
     add(Format("A warm replica takes {} s to wake (wake_s), longer than the {} s of a cold start.",
-               ShortNumber(*scaling.wake_s), ShortNumber(report.scaling.cold_start_s)));
+               ShortNumber(*scaling.wake_s), ShortNumber(cold_s)));
+    break;
   }
   const TrtllmSpec* trtllm = scenario.scheduler.Trtllm();
   const TrtllmSpec usual;

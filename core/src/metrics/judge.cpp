@@ -277,10 +277,13 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   if (scenario.workload.retries.hedge_budget && !scenario.workload.retries.Hedges()) {
     add("No request was sent twice: workload.retries has no hedge_after_s.");
   }
-  const ScalingSpec& scaling = scenario.cluster.scaling;
-  if (scaling.warm_replicas == 0 &&
-      (scaling.wake_s || scaling.warm_gpu_share != ScalingSpec{}.warm_gpu_share)) {
-    add("No replica waited asleep: cluster.scaling has no warm_replicas.");
+  const std::vector<PoolSpec>& pools = scenario.cluster.pools;
+  if (std::any_of(pools.begin(), pools.end(), [&scenario](const PoolSpec& pool) {
+        const ScalingSpec& scaling = scenario.cluster.ScalingOf(pool);
+        return scaling.warm_replicas == 0 &&
+               (scaling.wake_s || scaling.warm_gpu_share != ScalingSpec{}.warm_gpu_share);
+      })) {
+    add("No replica waited asleep: its scaling has no warm_replicas.");
   }
   const SlowdownSpec& slowdowns = scenario.cluster.slowdowns;
   if (!slowdowns.On() && (slowdowns.for_s || slowdowns.factor != SlowdownSpec{}.factor)) {
