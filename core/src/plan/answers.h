@@ -18,7 +18,8 @@ namespace servecast {
 inline constexpr const char* kTooFew = "Too little ran to judge the targets.";
 
 // The sentence where runs differ so much that no place is sure to keep the targets or to miss one.
-// `closest`: the place closest to keeping them, by its words ("3 replicas", "46 requests/s"); nullptr: kTooFew.
+// `closest`: the place closest to keeping them, by its words ("3 replicas", "46 requests/s");
+// nullptr: kTooFew.
 std::string UnsureSentence(const Scenario& scenario, const PlanPoint* closest,
                            std::string_view place);
 
