@@ -283,6 +283,12 @@ TEST(Designs, WrongAxes_AreAllNamed) {
   EXPECT_NE(issues(AxesFrom({many, more})).find("allowed 10000"), std::string::npos);
   EXPECT_FALSE(DesignSearch::Create(SmallDocument(), AxesFrom({"seed=1,2"})).ok());  // no target
   EXPECT_FALSE(DesignSearch::Create("[", {}).ok());
+  for (const char* scaled : {R"(cluster.scaling={"policy":"hpa"})",
+                             R"(cluster.pools=[{"scaling":{"policy":"hpa"}},{}])"}) {
+    const auto search = DesignSearch::Create(Document({scaled}), AxesFrom({"seed=1,2"}));
+    ASSERT_FALSE(search.ok()) << scaled;
+    EXPECT_NE(Listed(search.issues()).find("a plan goes by a fixed number"), std::string::npos);
+  }
 }
 
 // Times of one server say nothing of another; its settings may vary.

@@ -10,6 +10,7 @@
 #include "core/documents.h"
 #include "evidence/error_field.h"
 #include "evidence/response.h"
+#include "experiment/evidence_text.h"
 #include "gtest/gtest.h"
 #include "plan/sure.h"
 #include "servecast/error_band.h"
@@ -28,6 +29,28 @@ Scenario Chat(const std::string& model, const std::string& gpu, double rate = 2)
 }
 
 std::vector<FieldPoint> AllPoints() { return {MeasuredPoints().begin(), MeasuredPoints().end()}; }
+
+// Not the most strained one: its band lies within its limit.
+TEST(RestateVerdict, NamesTheTargetLeastSureToBeMet) {
+  const Scenario scenario =
+      Parsed(Changed({R"(slo=[{"metric":"ttft","percentile":99,"limit_ms":200},)"
+                      R"({"metric":"tpot","percentile":99,"limit_ms":20}])"}));
+  Report report;
+  report.verdict.state = VerdictState::kMeets;
+  for (const SloSpec& slo : scenario.slo) {
+    SloResult& result = report.slo.emplace_back();
+    result.slo = slo;
+    result.met = true;
+  }
+  report.slo[0].value_ms = 38;
+  report.slo[1].value_ms = 5;
+  Banded banded;
+  banded.targets = {TargetBand{26, 361, 26, 361, 0.88}, TargetBand{2, 10, 2, 10, 0.999}};
+  banded.probability = 0.88;
+  RestateVerdict(scenario, Sureness{}, banded, report);
+  EXPECT_NE(report.verdict.sentence.find("closest is TTFT p99"), std::string::npos)
+      << report.verdict.sentence;
+}
 
 TEST(ErrorField, WithoutSomeMeasurements_IsNeverNarrower) {
   const std::vector<FieldPoint> all = AllPoints();

@@ -107,6 +107,10 @@ TEST(Scaling, WarmReplicas_ServeSooner) {
   EXPECT_FALSE(says(r)) << r.verdict.note;
   warm[warm.size() - 2] = "cluster.scaling.wake_s=6";
   EXPECT_TRUE(says(RunToEnd(Busy(warm))));
+  std::vector<std::string> apart = warm;
+  apart[apart.size() - 2] = "cluster.scaling.wake_s=1";
+  apart.push_back(R"(cluster.pools=[{},{"scaling":{"wake_s":6}}])");
+  EXPECT_TRUE(says(RunToEnd(Busy(apart))));
   warm[warm.size() - 2] = "cluster.scaling.wake_s=null";
   EXPECT_EQ(refused(warm), "/cluster/scaling/wake_s");
 }

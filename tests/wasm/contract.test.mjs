@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import test from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { Declarations } from './declarations.mjs';
 import { load, provide, root, simulationOf } from './module.mjs';
 
@@ -12,6 +13,12 @@ const first = await load('servecast-first');
 
 const fits = (type, value) => assert.deepEqual(declared.problems(type, value), []);
 const catalog = JSON.parse(module.catalog());
+
+test('NoModule_NamesTheFolderThatItWasBuiltIn', () => {
+  const folder = fileURLToPath(root);
+  for (const name of ['servecast', 'servecast-first'])
+    assert.ok(!readFileSync(new URL(`build/wasm/${name}.wasm`, root)).includes(folder), name);
+});
 
 /** Reads a file in two pieces, hands it to `use`, and deletes it in any case. */
 function withTrace(bytes, name, use) {
