@@ -239,8 +239,10 @@ int PlanCommand(const Words& asked_words) {
   const int printed = PrintAnswer(
       args.form,
       {.json = answer.value().Json(/*for_people=*/true),
-       .text = [&](View plan,
-                   const Style& style) { return PlanText(plan, style, sentence, args.typed); },
+       .text =
+           [&](View plan, const Style& style) {
+             return PlanText(plan, style, name, sentence, args.typed);
+           },
        .rows =
            [](View plan) {
              if (plan["policies"].IsArray()) return plan["policies"].Elements();

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/text.h"
 #include "export/targets.h"
 #include "metrics/words.h"
 #include "text/figures.h"
@@ -61,7 +62,7 @@ std::vector<Cell> ChangeRow(View change, const std::string& number, bool more, c
                                       : "no";
   return {number,
           change["change"].Words(),
-          change["gpus"].Plain(),
+          ShortNumber(change["gpus"].NumberOr(0)),
           DollarText(change["cost_per_hour"]),
           number.empty() ? "" : EffectText(change["effect"].NumberOr(0), more),
           ClosestTarget(change),

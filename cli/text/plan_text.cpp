@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/text.h"
+#include "export/targets.h"
 #include "metrics/words.h"
 #include "text/figures.h"
 #include "text/table.h"
@@ -155,13 +156,8 @@ std::string PolicyTable(View answer, const Style& style) {
 
 namespace {
 
-// " --set PATH=VALUE" as a shell takes it.
 std::string SetWords(const std::string& path, const std::string& value) {
-  const std::string words = path + "=" + value;
-  const bool plain = words.find_first_not_of(
-                         "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
-                         "0123456789_-.=/:") == std::string::npos;
-  return plain ? " --set " + words : " --set '" + words + "'";
+  return " --set " + ShellWord(path + "=" + value);
 }
 
 // The settings of the policy of that number; "": none was chosen.
@@ -183,10 +179,69 @@ std::string ReplicaWords(const std::vector<View>& pools) {
   return words;
 }
 
+std::string Whole(View number) { return ShortNumber(number.NumberOr(0)); }
+
+// Of a growing load: which replicas are enough from when to when.
+std::string ScheduleTable(View schedule, const Style& style) {
+  Table table("rrrrr");
+  table.Row({"replicas", "GPUs", "from month", "to", "hold"});
+  for (const View part : schedule.Elements()) {
+    const View holds = part["answer"];
+    table.Row({Whole(part["replicas"]), Whole(part["gpus"]), Whole(part["needed_from_month"]),
+               part["until_month"].Number() ? Whole(part["until_month"]) : "-",
+               holds.Is() ? FigureText(holds["value"]) + " " + holds["unit"].Words() : "-"});
+  }
+  return table.empty() ? "" : "\n" + table.Text(style);
+}
+
+std::string HoursTable(View answer, const Style& style) {
+  Table table("rrrr");
+  table.Row({"hour", answer["unit"].Words(), "replicas", "hold"});
+  for (const View hour : answer["hours"].Elements()) {
+    table.Row({Whole(hour["hour"]), FigureText(hour["load"]), Whole(hour["replicas"]),
+               FigureText(hour["held"])});
+  }
+  return table.empty() ? "" : "\n" + table.Text(style);
+}
+
+// What the target comes to with less and more of each input.
+std::string InputsTable(View answer, const Style& style) {
+  const std::string by = WholePercent(answer["turned_by"].NumberOr(0)),
+                    unit = " " + answer["unit"].Words();
+  const auto value = [&](View turned) {
+    const StateLook look = LookOfState(turned["state"].Words());
+    const bool bounded = turned["value"].Number() && !turned["unbounded"].Truth();
+    return Cell(style.Mark(look.tone) + " " +
+                    (bounded ? FigureText(turned["value"]) + unit : turned["state"].Words()),
+                look.tone);
+  };
+  Table table("lll");
+  table.Row({"input", by + " less", by + " more"});
+  for (const View input : answer["inputs"].Elements()) {
+    table.Row({input["input"].Words(), value(input["less"]), value(input["more"])});
+  }
+  return table.empty() ? "" : "\n" + table.Text(style);
+}
+
+// What to ask next: of the load as it is typed, but where the answer has settings.
+std::vector<Next> NextOf(View answer, std::string_view question) {
+  if (answer["policies"].IsArray()) return {{"run", "all figures"}};  // other plans take no scaler
+  std::vector<Next> next;
+  // The answer may be of another load; these are of the scenario's.
+  const bool other = question == "max-rate" || question == "growth" || question == "day";
+  if (question == "drill" || question == "tornado") next.push_back({"advise", "what helps"});
+  if (question != "drill") {
+    next.push_back({"plan drill", other ? "a replica lost, a slow one, a spike, at its own load"
+                                        : "a replica lost, a slow one, a spike"});
+  }
+  if (question != "tornado") next.push_back({"plan tornado", "which input matters most"});
+  return next;
+}
+
 }  // namespace
 
-std::string PlanText(View answer, const Style& style, const std::string& sentence,
-                     const std::string& shown) {
+std::string PlanText(View answer, const Style& style, std::string_view question,
+                     const std::string& sentence, const std::string& shown) {
   std::string out = Wrapped(style, "", sentence);
   const View targets = answer["targets"];
   if (answer["curve"].IsArray()) {
@@ -197,26 +252,23 @@ std::string PlanText(View answer, const Style& style, const std::string& sentenc
     out += CurveTable(pool["curve"], targets, name.empty() ? "replicas" : name, true, style);
   }
   if (answer["policies"].IsArray()) out += PolicyTable(answer, style);
-  out += "\n";
+  out += ScheduleTable(answer["schedule"], style) + HoursTable(answer, style) +
+         InputsTable(answer, style) + "\n";
   for (const View check : answer["checked"].Elements()) {
     out += NamedLine(style, "checked", check["of"].Words() + ": " + check["sentence"].Words());
   }
-  if (answer["runs"].Number()) {
-    out +=
-        NamedLine(style, "rests on",
-                  Count(static_cast<std::int64_t>(answer["runs"].NumberOr(0)), "run") + ", " +
-                      Count(static_cast<std::int64_t>(answer["requests"].NumberOr(0)), "request"));
+  const auto count = [&](const char* of) {
+    return static_cast<std::int64_t>(answer[of].NumberOr(0));
+  };
+  if (count("runs") > 0) {
+    const std::string requests =
+        count("requests") > 0 ? ", " + Count(count("requests"), "request") : "";
+    out += NamedLine(style, "rests on", Count(count("runs"), "run") + requests);
   }
-  if (answer["policies"].IsArray()) {  // other plans take no scaler
-    return out + "\n" +
-           NextLines(style, {{"run", "all figures"}},
-                     shown + PolicyWords(answer, answer["chosen"]));
-  }
-  return out + "\n" +
-         NextLines(style,
-                   {{"plan drill", "a replica lost, a slow one, a spike"},
-                    {"plan tornado", "which input matters most"}},
-                   shown + ReplicaWords(answer["pools"].Elements()));
+  const std::string chosen = answer["policies"].IsArray()
+                                 ? PolicyWords(answer, answer["chosen"])
+                                 : ReplicaWords(answer["pools"].Elements());
+  return out + "\n" + NextLines(style, NextOf(answer, question), shown + chosen);
 }
 
 namespace {

@@ -172,6 +172,18 @@ std::string Fleet(View report) {
   if (scaling["rolling_update_s"].Number()) {
     text += fmt::format("; all replaced in {} s", FigureText(scaling["rolling_update_s"]));
   }
+  std::string of_pools;
+  const View of_first = report["first_run"]["pools"];
+  std::size_t number = 0;
+  for (const View pool : report["pools"].Elements()) {
+    const View run = of_first.Is() ? of_first.At(number) : pool, own = run["scaling"];
+    ++number;
+    if (!own.Is()) continue;
+    of_pools += fmt::format("{}{} {} on average, up to {} up", of_pools.empty() ? "" : "; ",
+                            pool["role"].Words(), FigureText(own["mean_replicas"]),
+                            static_cast<std::int64_t>(own["peak_up"].NumberOr(0)));
+  }
+  if (!of_pools.empty()) text += "; replicas by pool: " + of_pools;
   return text + (report["scaling"].Is() ? "" : ", in the first run");
 }
 

@@ -19,9 +19,9 @@ std::string CheckText(View answer, const Style& style);
 std::string ExplainText(View answer, const Style& style, const std::string& shown);
 std::string DiagnoseText(View answer, const Style& style);
 std::string AdviseText(View answer, const Style& style, const std::string& shown);
-// `sentence`: the plan's own, which its JSON does not have.
-std::string PlanText(View answer, const Style& style, const std::string& sentence,
-                     const std::string& shown);
+// `question`: by its name; `sentence`: the plan's own, which its JSON does not have.
+std::string PlanText(View answer, const Style& style, std::string_view question,
+                     const std::string& sentence, const std::string& shown);
 std::string SearchText(View answer, const Style& style, const std::string& sentence,
                        const std::string& shown);
 // Of the lines of a sweep.

@@ -340,11 +340,13 @@ RunRecords Simulation::Records() const {
   s.MarkArrivals();
   if (s.requests.backoff.empty()) return Attempts();
   s.Fold(s.End(), 0);
-  return {s.folded->requests, s.folded->results, s.End(), s.latency->OutputTokenDelay()};
+  return {s.folded->requests, s.folded->results, s.End(), s.latency->OutputTokenDelay(),
+          s.finished};
 }
 
 RunRecords Simulation::Attempts() const {
-  return {state_->requests, state_->results, state_->End(), state_->latency->OutputTokenDelay()};
+  const State& s = *state_;
+  return {s.requests, s.results, s.End(), s.latency->OutputTokenDelay(), s.finished};
 }
 
 Report Simulation::Snapshot(ReportDetail detail) const {

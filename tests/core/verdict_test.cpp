@@ -266,6 +266,28 @@ TEST(Verdict, TargetWithoutASample_IsMissedOnlyWhereSomeoneWaitedOrWasLost) {
         VerdictState::kMisses, "dropped");
 }
 
+// A fleet that is at 0 for good: who waits there is no better off than who was dropped.
+TEST(Verdict, RequestsThatNeverFinish_MissEveryTarget) {
+  for (const std::string target : {"ttft", "tpot", "e2e"}) {
+    const std::vector<std::string> changes = {
+        "workload.arrivals.rate_per_s=20", "workload.requests=400",
+        R"(cluster.scaling={"policy":"schedule","min_replicas":0,"schedule":[[10,0]]})",
+        R"(slo=[{"percentile":90,"limit_ms":1e6,"metric":")" + target + R"("}])"};
+    for (const Report& r : {RunToEnd(Changed(changes)), Judged(Changed(changes))}) {
+      EXPECT_GT(r.slo[0].unserved_share, 0.3) << target;
+      EXPECT_FALSE(r.slo[0].met) << target;
+      if (r.verdict.state == VerdictState::kOverloaded) continue;
+      EXPECT_EQ(r.verdict.state, VerdictState::kMisses) << target << r.verdict.sentence;
+      EXPECT_TRUE(
+          Contains(r.verdict.sentence, target == "ttft" ? "got no token" : "did not finish"))
+          << r.verdict.sentence;
+    }
+    std::vector<std::string> early = changes;
+    early.push_back("measure.horizon_s=9");  // by which they may yet be within
+    EXPECT_TRUE(RunToEnd(Changed(early)).slo[0].met) << target;
+  }
+}
+
 TEST(Verdict, KvMemoryNearlyFull_IsUncertain) {
   const auto check = [](const std::string& size, bool full, bool said) {
     const Report r = RunToEnd(Document(

@@ -536,6 +536,15 @@ TEST(Scaling, PrefillAndDecode_ScaleApart) {
   EXPECT_DOUBLE_EQ(r.scaling.gpu_hours, prefill.gpu_hours + decode.gpu_hours);
   EXPECT_DOUBLE_EQ(r.scaling.gpu_hours, r.scaling.replica_s / 3600);
   EXPECT_DOUBLE_EQ(r.scaling.mean_gpus, prefill.mean_gpus + decode.mean_gpus);
+  for (const std::string which : {"up", "starting"}) {
+    const std::vector<double>&all = r.ColumnOf("series_replicas_" + which),
+          &own = r.ColumnOf("series_prefill_replicas_" + which),
+          &other = r.ColumnOf("series_decode_replicas_" + which);
+    ASSERT_EQ(own.size(), all.size());
+    ASSERT_EQ(other.size(), all.size());
+    ASSERT_GT(*std::max_element(own.begin(), own.end()), 0);
+    for (std::size_t b = 0; b < all.size(); ++b) EXPECT_NEAR(own[b] + other[b], all[b], 1e-9);
+  }
   for (const std::int64_t slice : {1, 7}) {
     EXPECT_EQ(ReportJson(r, ReportParts::kWithSeries),
               ReportJson(RunToEnd(Busy(kApart), {}, slice), ReportParts::kWithSeries));

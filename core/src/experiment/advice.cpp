@@ -51,8 +51,8 @@ struct Outcome {
   std::string document;
   std::optional<Answer> answer;
   Issues issues;
-  std::int64_t gpus = 0;
-  std::optional<double> cost_per_hour;
+  double gpus = 0;                      // on average over the run, where replicas come and go
+  std::optional<double> cost_per_hour;  // likewise
   double effect = 0;
   bool confirmed = false;  // with the work of a run
 };
@@ -107,8 +107,7 @@ bool Before(const Outcome& a, const Outcome& b) {
   if (Meets(a)) {  // the cheapest that is enough
     const bool priced = a.cost_per_hour.has_value();
     if (priced != b.cost_per_hour.has_value()) return priced;
-    const double x = a.cost_per_hour.value_or(static_cast<double>(a.gpus));
-    const double y = b.cost_per_hour.value_or(static_cast<double>(b.gpus));
+    const double x = a.cost_per_hour.value_or(a.gpus), y = b.cost_per_hour.value_or(b.gpus);
     if (x != y) return x < y;
   }
   return a.effect > b.effect;
@@ -160,7 +159,7 @@ void Write(const Outcome& o, bool with_document, JsonWriter& out) {
   for (const std::string& text : o.change.overrides) out.Text(text);
   out.EndArray();
   if (with_document) out.Key("document"), out.Text(o.document);
-  out.Key("gpus"), out.Integer(o.gpus);
+  out.Key("gpus"), out.Number(o.gpus);
   out.Key("cost_per_hour"), o.cost_per_hour ? out.Number(*o.cost_per_hour) : out.Null();
   if (o.answer) {
     out.Key("effect"), out.Number(o.effect);
@@ -196,7 +195,7 @@ struct Advice::State {
     trying.document = text.value();
     Result<Scenario> scenario = ParseScenario(trying.document);
     if (!scenario.ok()) return Refuse(scenario.issues());
-    trying.gpus = scenario.value().cluster.Gpus();
+    trying.gpus = static_cast<double>(scenario.value().cluster.Gpus());
     trying.cost_per_hour = CostPerHour(scenario.value());
     tried = scenario.value();
     ExperimentOptions options;
@@ -225,6 +224,7 @@ struct Advice::State {
     if (!band) {
       if (!run->Advance(max_steps)) return false;
       report = run->Snapshot(ReportDetail::kSummary);
+      TakeFleet();
       band = ErrorBand::Create(tried, trace, report);
       if (band) return false;
     }
@@ -234,6 +234,13 @@ struct Advice::State {
     run.reset();
     band.reset();
     return base ? Take() : TakeBase();
+  }
+
+  void TakeFleet() {
+    const ScalingReport& fleet = report.scaling;
+    if (!fleet.on || fleet.gpu_hours <= 0) return;
+    trying.gpus = fleet.mean_gpus;
+    if (fleet.cost) trying.cost_per_hour = *fleet.cost / fleet.gpu_hours * fleet.mean_gpus;
   }
 
   // The next GPU is the scenario's, which a pool with its own does not run on.

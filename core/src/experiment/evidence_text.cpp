@@ -70,8 +70,9 @@ std::size_t Closest(const Banded& banded, const Report& r) {
   return closest;
 }
 
-// "TPOT p99, 14.9 of 20 ms (13.6 to 16.8)" with the band as its interval.
-std::string BandedFigure(const SloResult& result, const TargetBand& band) {
+// "TPOT p99, 14.9 of 20 ms (13.6 to 16.8)" with the band as its interval; or who was lost, where
+// that alone misses the target.
+std::string BandedFigure(const SloResult& result, const TargetBand& band, const Report& r) {
   SloResult banded = result;
   const std::string name = TargetName(result.slo);
   if (result.unbounded || (!result.value_ms && !result.share)) {
@@ -82,6 +83,9 @@ std::string BandedFigure(const SloResult& result, const TargetBand& band) {
     banded.low_share = band.low;
     banded.high_share = band.high;
     return Format("{}, {}", name, FigureText(banded));
+  }
+  if (result.unserved_share > 1 - result.slo.percentile / 100) {
+    return Format("{}: {}", name, LossText(result, r));
   }
   banded.low_ms = band.low;
   banded.high_ms = band.high;
@@ -153,7 +157,7 @@ void RestateVerdict(const Scenario& scenario, const Sureness& sureness, const Ba
   if (was == VerdictState::kOverloaded && r.verdict.state == was) return;
   const std::string who = SubjectText(scenario), load = LoadText(scenario, r);
   const std::size_t closest = Closest(banded, r);
-  const std::string figure = BandedFigure(r.slo[closest], *banded.targets[closest]);
+  const std::string figure = BandedFigure(r.slo[closest], *banded.targets[closest], r);
   const std::size_t all = r.slo.size();
   if (r.verdict.state == VerdictState::kMisses) {
     const std::size_t beyond = std::max<std::size_t>(Beyond(r), 1);

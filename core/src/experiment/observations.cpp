@@ -30,7 +30,11 @@ std::size_t TargetOf(const Scenario& scenario, std::size_t pooled) {
 class Reader {
  public:
   Reader(const Scenario& scenario, const RunRecords& records, Keep keep)
-      : s_(scenario), requests_(records.requests), results_(records.results), end_(records.end) {
+      : s_(scenario),
+        requests_(records.requests),
+        results_(records.results),
+        end_(records.end),
+        waits_until_(WaitsUntil(scenario, records.finished, records.end)) {
     for (const SloSpec& slo : s_.slo) limits_.push_back(LimitsOf(slo));
     for (std::size_t pooled = 0; keep == Keep::kAll && pooled < others_.size(); ++pooled) {
       others_[pooled] = TargetOf(s_, pooled) == s_.slo.size();
@@ -154,8 +158,9 @@ class Reader {
     const bool lost = IsLost(results_.state[i]);
     if (slo.metric == SloMetric::kTtft) return results_.first_token[i] < 0;
     if (lost) return true;
-    return slo.metric == SloMetric::kE2e && results_.completion[i] < 0 &&
-           static_cast<double>(end_ - requests_.arrival[i]) > slo.limit_ms * kMs;
+    if (results_.completion[i] >= 0) return false;
+    if (slo.metric != SloMetric::kE2e) return waits_until_ == kNever;
+    return static_cast<double>(waits_until_ - requests_.arrival[i]) > slo.limit_ms * kMs;
   }
 
   std::uint8_t ClassOf(std::uint32_t i) const {
@@ -180,7 +185,7 @@ class Reader {
   // Whether it is within, or is not concerned.
   bool AddAttainment(std::size_t k, bool concerns, std::uint32_t i) {
     const std::optional<double> strain =
-        concerns ? StrainOf(limits_[k], requests_, results_, i, end_) : std::nullopt;
+        concerns ? StrainOf(limits_[k], requests_, results_, i, waits_until_) : std::nullopt;
     const bool known = strain.has_value(), beyond = known && *strain > 1;
     out_.latency_ms[k].push_back(known && std::isfinite(*strain) ? *strain : Observations::kNone);
     out_.unserved[k].push_back(!known ? Observations::kForeign : beyond ? 1 : 0);
@@ -227,7 +232,7 @@ class Reader {
   const Scenario& s_;
   const RequestTable& requests_;
   const RequestResults& results_;
-  const TimeNs end_;
+  const TimeNs end_, waits_until_;
   const bool in_loop_ = requests_.InLoop();
   std::vector<std::vector<SloLimit>> limits_;  // by target
   bool keeps_ = false;

@@ -288,8 +288,7 @@ void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
   const bool lost = worst.unserved_share > allowed, known = worst.value_ms || worst.share;
   const std::string figure =
       !known || (lost && decides == Side::kBeyond)
-          ? Format("{}: {} of the requests were dropped{} or got no token", Name(worst.slo),
-                   Percent(worst.unserved_share), LostOtherwise(r))
+          ? Format("{}: {}", Name(worst.slo), LossText(worst, r))
           : Format("{}, {}", NameOf(worst.slo), ValueOfLimit(worst));
   if (decides == Side::kBeyond) {
     r.verdict.state = VerdictState::kMisses;

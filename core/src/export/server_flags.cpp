@@ -392,8 +392,11 @@ void LeaveOutBesideServers(ExportJob& job, bool knows_gpu, bool rolls) {
         "cluster.router.policy = " + s.cluster.router,
         "is the router's that stands before the servers" + (command.empty() ? "" : ": " + command));
   }
-  if (s.cluster.Scales()) {
-    job.LeaveOut("cluster.scaling", "is an autoscaler's beside the servers: target autoscaler");
+  constexpr const char* kScaler = "is an autoscaler's beside the servers: target autoscaler";
+  if (s.cluster.scaling.On()) job.LeaveOut("cluster.scaling", kScaler);
+  for (std::size_t i = 0; i < s.cluster.pools.size(); ++i) {
+    const std::optional<ScalingSpec>& own = s.cluster.pools[i].scaling;
+    if (own && own->On()) job.LeaveOut(Format("cluster.pools.{}.scaling", i), kScaler);
   }
   if (s.cluster.slowdowns.On()) job.LeaveOut("cluster.slowdowns", "is no setting of a server");
   if (s.cluster.failures.On()) job.LeaveOut("cluster.failures", "is no setting of a server");

@@ -86,8 +86,10 @@ Json NumberJson(double value) {
   return value;
 }
 
-void Draft::BeginText(std::string name) {
+void Draft::BeginText(std::string name, bool beside) {
   text_ = ShownText(name);
+  const Json* pools = beside ? Find("cluster.pools") : nullptr;
+  first_ = pools == nullptr ? 0 : pools->size();
   servers_ = 0;
   devices_.clear();
 }
@@ -197,7 +199,7 @@ void Draft::Unread(std::string words, std::string_view why, std::string path,
 bool Draft::TakeModelName(std::string_view name, std::string_view from) {
   while (name.size() > 1 && name.back() == '/') name.remove_suffix(1);
   const bool other = !model_name_.empty() && !SameModel(model_name_, name) && model_name_ != name;
-  if (other && servers_ > 1) {
+  if (other && Pool() > 0) {
     Warn(Format("a scenario has one model: {} of {} is left out", ShownText(name, kShown),
                 ShownText(from, kShown)));
     return false;
@@ -213,7 +215,7 @@ bool Draft::TakeModelName(std::string_view name, std::string_view from) {
 
 void Draft::TakeModelMember(std::string_view path, Json value, std::string_view from) {
   const Json* first = Find(path);
-  if (servers_ > 1 && (first == nullptr || *first != value)) {
+  if (Pool() > 0 && (first == nullptr || *first != value)) {
     return Ignore(from, "a scenario has one model: it is as the first server has it");
   }
   Take(path, std::move(value), from);
@@ -263,9 +265,8 @@ void Draft::TakeGpu(std::string_view name, std::string_view from) {
   if (NamesOneCard(name)) out_.said.emplace_back("hardware.preset");
   // Servers of one text may have GPUs of their own.
   const Json* first = Find("hardware.preset");
-  const bool own = servers_ > 1 && first != nullptr && *first != preset;
-  Take(own ? Format("cluster.pools.{}.hardware.preset", servers_ - 1)
-           : std::string("hardware.preset"),
+  const bool own = Pool() > 0 && first != nullptr && *first != preset;
+  Take(own ? Format("cluster.pools.{}.hardware.preset", Pool()) : std::string("hardware.preset"),
        preset, Format("{} ({})", from, ShownText(name, kShown)));
 }
 
@@ -338,17 +339,28 @@ void Draft::DropLockStep(Json& pools) {
 }
 
 void Draft::TakeLinks(bool through_host, std::string_view from) {
-  Links& links = links_[servers_ == 0 ? 0 : servers_ - 1];
+  Links& links = links_[Pool()];
   if (through_host) links = {true, std::string(from)};
 }
 
 std::string Draft::ServerPath(std::string_view path) const {
-  const std::size_t pool = servers_ == 0 ? 0 : servers_ - 1;
+  const std::size_t pool = Pool();
   const std::string here = Format("cluster.pools.{}", pool);
   if (path.substr(0, 5) == "pool.") return here + std::string(path.substr(4));
   const std::string_view section = path.substr(0, path.find('.'));
   const bool own = pool > 0 && (section == "engine" || section == "scheduler");
   return own ? here + "." + std::string(path) : std::string(path);
+}
+
+std::size_t Draft::Pool() const { return first_ + (servers_ == 0 ? 0 : servers_ - 1); }
+
+bool Draft::TurnsRolesOf(const Draft& before) const {
+  for (std::size_t pool = first_; pool < first_ + servers_; ++pool) {
+    const std::string path = Format("cluster.pools.{}.role", pool);
+    const Json *was = before.Find(path), *is = Find(path);
+    if (was != nullptr && is != nullptr && *was != *is) return true;
+  }
+  return false;
 }
 
 bool Draft::ReadsAs(const Draft& other) const {

@@ -21,8 +21,11 @@ inline constexpr std::size_t kShown = 120;  // bytes of others' words in a note
 class Draft {
  public:
   // What follows is of another text; its name, where there are several. Servers of a text are pools
-  // beside each other; those of the next text are the same pools again, said anew.
-  void BeginText(std::string name);
+  // beside each other; those of the next text are the same pools again, said anew, or `beside`
+  // those that there are.
+  void BeginText(std::string name, bool beside = false);
+  // Whether the text gave a pool another role than it had in `before`: its servers are other ones.
+  bool TurnsRolesOf(const Draft& before) const;
 
   // Something that can be imported: "a command of vLLM". Nothing is understood without one.
   void Found(std::string kind);
@@ -101,6 +104,7 @@ class Draft {
   void TakeLinks(bool through_host, std::string_view from);
   // The path of such a member for the present server.
   std::string ServerPath(std::string_view path) const;
+  std::size_t Pool() const;  // of the current server
   // The latest server is started by the object of this name.
   void NameServer(std::string name);
   // A scaler by its kind of object, which counts for the server whose object it names.
@@ -141,6 +145,7 @@ class Draft {
   void SettleGpuCount();
   void TakeScalers();
   void SettleScaling();
+  void SettleRouters();
   bool HasExperts(const nlohmann::json& base);
   void SettleKvCache();
   void SettleUnread();
@@ -152,6 +157,7 @@ class Draft {
   Issues missing_;  // files of presets
   nlohmann::json said_ = nlohmann::json::object();
   std::string text_;
+  std::size_t first_ = 0;                                  // pool of this text's first server
   std::size_t servers_ = 0;                                // of this text
   std::map<std::string, std::size_t, std::less<>> named_;  // pools, by the object that starts them
   struct Scaler {

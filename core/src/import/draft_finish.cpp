@@ -399,6 +399,7 @@ void Draft::Settle(const Json& base) {
   SettlePools(base);
   SettleGpuCount();
   SettleScaling();
+  SettleRouters();
 }
 
 namespace {

@@ -329,6 +329,32 @@ Issues ReadForms(std::string_view text, const std::vector<ImportText>& beside, J
   return {};
 }
 
+// What a text says, into the draft; nothing in it: why, by the text's name.
+void ReadText(const ImportText& text, const std::vector<ImportText>& texts, Draft& draft,
+              Issues& nothing) {
+  const std::size_t before = draft.kinds();
+  Json json;
+  ImportSource source;
+  source.text = text.text;
+  const std::optional<std::string> plain = FromUtf16(text.text);
+  if (plain) source.text = *plain;
+  if (source.text.substr(0, 3) == "\xEF\xBB\xBF") source.text.remove_prefix(3);
+  if (source.text.find('\0') != std::string_view::npos) {
+    draft.Warn("found a byte of 0 in the text: what stands behind it is read as another command");
+  }
+  const Issues problems = ReadForms(source.text, texts, json, source, draft);
+  for (const ImportReader read : ImportReaders()) read(source, draft);
+  if (draft.kinds() > before && !source.commands.empty()) AskOfBranches(source.text, draft);
+  if (draft.kinds() == before && !IsOfSweep(text, texts)) {
+    Issues refused = draft.TakeRefusals();
+    if (refused.empty()) refused.push_back(NothingIn(text, problems));
+    for (Issue& issue : refused) {
+      if (issue.path.empty()) issue.path = text.name;
+      nothing.push_back(std::move(issue));
+    }
+  }
+}
+
 }  // namespace
 
 Imported Import(const std::vector<ImportText>& texts, std::string_view base) {
@@ -340,28 +366,18 @@ Imported Import(const std::vector<ImportText>& texts, std::string_view base) {
           {text.name, Format("found {} bytes of text, allowed {}", text.text.size(), kMostText)});
       continue;
     }
-    draft.BeginText(Called(text, texts.size()));
-    const std::size_t before = draft.kinds();
-    Json json;
-    ImportSource source;
-    source.text = text.text;
-    const std::optional<std::string> plain = FromUtf16(text.text);
-    if (plain) source.text = *plain;
-    if (source.text.substr(0, 3) == "\xEF\xBB\xBF") source.text.remove_prefix(3);
-    if (source.text.find('\0') != std::string_view::npos) {
-      draft.Warn("found a byte of 0 in the text: what stands behind it is read as another command");
+    const std::string name = Called(text, texts.size());
+    const Draft before = draft;
+    Issues none;
+    draft.BeginText(name);
+    ReadText(text, texts, draft, none);
+    if (draft.TurnsRolesOf(before)) {
+      draft = before;
+      none.clear();
+      draft.BeginText(name, true);
+      ReadText(text, texts, draft, none);
     }
-    const Issues problems = ReadForms(source.text, texts, json, source, draft);
-    for (const ImportReader read : ImportReaders()) read(source, draft);
-    if (draft.kinds() > before && !source.commands.empty()) AskOfBranches(source.text, draft);
-    if (draft.kinds() == before && !IsOfSweep(text, texts)) {
-      Issues refused = draft.TakeRefusals();
-      if (refused.empty()) refused.push_back(NothingIn(text, problems));
-      for (Issue& issue : refused) {
-        if (issue.path.empty()) issue.path = text.name;
-        nothing.push_back(std::move(issue));
-      }
-    }
+    nothing.insert(nothing.end(), none.begin(), none.end());
   }
   if (!draft.found()) {
     Imported none;

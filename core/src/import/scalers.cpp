@@ -174,7 +174,7 @@ void ReadScalers(const ImportSource& source, Draft& draft) {
 }
 
 void Draft::NameServer(std::string name) {
-  if (servers_ > 0) named_[std::move(name)] = servers_ - 1;
+  if (servers_ > 0) named_[std::move(name)] = Pool();
 }
 
 void Draft::AddScaler(std::string kind, ScalerJson spec) {

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "import/draft.h"
 #include "import/json_members.h"
+#include "io/feature_checks.h"
 #include "io/json_document.h"
 
 namespace servecast {
@@ -136,6 +137,30 @@ void Draft::SettleWorkers(const WorkerJson& base) {
   for (const auto& [role, workers] : workers_) {
     // Servers that serve whole requests after all have been warned of.
     if (split_.empty() || apart) SettleRole(role);
+  }
+}
+
+// The choice of a router is not run beside no pool for decode, nor, where it goes by more than
+// requests, beside a scaler.
+void Draft::SettleRouters() {
+  const WorkerJson* found = Find("cluster.pools");
+  const WorkerJson pools = found != nullptr ? *found : WorkerJson::array();
+  bool scales = Find("cluster.scaling") != nullptr, decodes = false;
+  for (const WorkerJson& pool : pools) {
+    scales = scales || pool.contains("scaling");
+    decodes = decodes || RoleIn(pool) == "decode";
+  }
+  for (const char* router : {"router", "decode_router"}) {
+    const WorkerJson* policy = Find(Format("cluster.{}.policy", router));
+    if (policy == nullptr || !policy->is_string()) continue;
+    const auto name = policy->get<std::string>();
+    if (router == std::string_view("decode_router") && !decodes) {
+      Remark(Format("no pool decodes apart: {} for decode is left out", name));
+      said_["cluster"].erase(router);
+    } else if (scales && WeighsLoad(name)) {
+      Warn(Format("{} is not modelled beside a scaler: least_outstanding is in its place", name));
+      said_["cluster"][router] = {{"policy", "least_outstanding"}};
+    }
   }
 }
 

@@ -72,8 +72,8 @@ void CheckScaling(const ClusterSpec& cluster, Issues& issues) {
   }
   if (cluster.Has(PoolRole::kDecode) && WeighsLoad(cluster.decode_router)) {
     issues.push_back({"/cluster/decode_router/policy",
-                      Format("found \"{}\", allowed round_robin, random and least_outstanding with "
-                             "cluster.scaling: that router knows a fixed number of replicas",
+                      Format("found \"{}\", allowed round_robin, random and least_outstanding beside "
+                             "a scaler: that router knows a fixed number of replicas",
                              cluster.decode_router)});
   }
 }

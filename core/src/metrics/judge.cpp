@@ -61,8 +61,7 @@ void JudgeMiss(const SloResult& worst, Report& r) {
   }
   const double over = -worst.margin.value_or(0);
   if (over <= 0) {
-    r.verdict.sentence = Format("{}{}: {} of the requests were dropped{} or got no token.", misses,
-                                Target(worst.slo), Percent(worst.unserved_share), LostOtherwise(r));
+    r.verdict.sentence = Format("{}{}: {}.", misses, Target(worst.slo), LossText(worst, r));
     return;
   }
   r.verdict.sentence = Format("{}{}: it is {}, {}.", misses, Target(worst.slo),

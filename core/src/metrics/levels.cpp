@@ -1,16 +1,24 @@
 // What a run had on average of replicas and KV, and which part of its time went where.
 #include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "metrics/summarize.h"
 
 namespace servecast {
 namespace {
 
-// Of those that come and go the mean over a part of the run; `serving`: without those that start.
-double MeanOfScaled(const ScalingReport& scaling, TimeNs from, TimeNs to, bool serving) {
+enum class Which { kAll, kServing, kStarting };
+
+// Of those that come and go the mean over a part of the run.
+double MeanOfScaled(const ScalingReport& scaling, TimeNs from, TimeNs to, Which which) {
   const auto& steps = scaling.steps;
   const auto count = [&](std::size_t i) {
-    return static_cast<double>(steps[i].up + steps[i].draining + (serving ? 0 : steps[i].starting));
+    const std::int64_t serving = steps[i].up + steps[i].draining, starting = steps[i].starting;
+    return static_cast<double>(which == Which::kServing    ? serving
+                               : which == Which::kStarting ? starting
+                                                           : serving + starting);
   };
   if (steps.size() == 1 || to <= from) return count(0);
   double sum = 0;
@@ -27,34 +35,49 @@ const ScalingReport& ScalingOf(const RunView& run, std::size_t pool) {
 }
 
 double ServingOf(const RunView& run, std::size_t pool, TimeNs from, TimeNs to) {
-  if (run.scaling.on) return MeanOfScaled(ScalingOf(run, pool), from, to, true);
+  if (run.scaling.on) return MeanOfScaled(ScalingOf(run, pool), from, to, Which::kServing);
   return static_cast<double>(run.pools[pool].spec().replicas);
 }
 
 }  // namespace
 
-std::pair<double, double> ServingAndStarting(const RunView& run, TimeNs from, TimeNs to) {
-  const auto& steps = run.scaling.steps;
-  double serving = 0, starting = 0, time = 0;
-  for (std::size_t i = 0; i < steps.size(); ++i) {
-    const double next = i + 1 < steps.size() ? steps[i + 1].at_s : Seconds(to);
-    const double begin = std::max(steps[i].at_s, Seconds(from));
-    const double part = std::max(0.0, std::min(next, Seconds(to)) - begin);
-    serving += part * static_cast<double>(steps[i].up + steps[i].draining);
-    starting += part * static_cast<double>(steps[i].starting);
-    time += part;
+std::vector<std::pair<std::string, std::vector<double>>> ReplicasOverTime(const RunView& run,
+                                                                          TimeNs width,
+                                                                          std::size_t intervals) {
+  std::vector<std::pair<std::string, std::vector<double>>> columns;
+  if (run.scaling.steps.size() < 2) return columns;
+  const auto put = [&](const std::string& prefix, const std::vector<const ScalingReport*>& of) {
+    std::vector<double> up(intervals), starting(intervals);
+    for (std::size_t i = 0; i < intervals; ++i) {
+      const TimeNs from = static_cast<TimeNs>(i) * width;
+      const TimeNs to = i + 1 < intervals ? from + width : run.end;
+      for (const ScalingReport* scaling : of) {
+        up[i] += MeanOfScaled(*scaling, from, to, Which::kServing);
+        starting[i] += MeanOfScaled(*scaling, from, to, Which::kStarting);
+      }
+    }
+    columns.emplace_back(prefix + "up", std::move(up));
+    columns.emplace_back(prefix + "starting", std::move(starting));
+  };
+  put("series_replicas_", {&run.scaling});
+  for (const auto& [role, prefix] : {std::pair(PoolRole::kPrefill, "series_prefill_replicas_"),
+                                     {PoolRole::kDecode, "series_decode_replicas_"}}) {
+    std::vector<const ScalingReport*> own;
+    for (std::size_t p = 0; p < run.scaling.pools.size(); ++p) {
+      if (run.pools[p].spec().role == role) own.push_back(&run.scaling.pools[p]);
+    }
+    if (!own.empty()) put(prefix, own);
   }
-  if (time == 0) return {0, 0};
-  return {serving / time, starting / time};
+  return columns;
 }
 
 double MeanReplicas(const RunView& run, TimeNs from, TimeNs to) {
-  if (run.scaling.on) return MeanOfScaled(run.scaling, from, to, false);
+  if (run.scaling.on) return MeanOfScaled(run.scaling, from, to, Which::kAll);
   return static_cast<double>(run.scenario.cluster.Replicas());
 }
 
 double MeanReplicas(const RunView& run, std::size_t pool, TimeNs from, TimeNs to) {
-  if (run.scaling.on) return MeanOfScaled(ScalingOf(run, pool), from, to, false);
+  if (run.scaling.on) return MeanOfScaled(ScalingOf(run, pool), from, to, Which::kAll);
   return static_cast<double>(run.pools[pool].spec().replicas);
 }
 

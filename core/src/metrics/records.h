@@ -12,6 +12,7 @@ struct RunRecords {
   const RequestResults& results;  // times of what has happened; `generated` of complete requests
   TimeNs end = 0;                 // where the clock stands
   TimeNs token_delay = 0;         // of the latency model
+  bool finished = false;
 };
 
 }  // namespace servecast

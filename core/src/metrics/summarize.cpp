@@ -159,7 +159,7 @@ class Summary {
     set.e2e.Add(results.completion[i], arrival);
     if (results.completion[i] < 0) {
       ++set.tpot.censored;
-      set.unfinished.push_back(run_.end - arrival);
+      set.unfinished.push_back(WaitsUntil(run_.scenario, run_.finished, run_.end) - arrival);
     } else if (results.generated[i] > 1) {
       set.tpot.ns.push_back(run_.TpotNs(i));
     }
@@ -184,8 +184,9 @@ class Summary {
 
   // A dropped request has no first token and no end, one that timed out no end and perhaps no first
   // token, one still queued at a horizon no first token in time: they count among the worst.
-  // Of unfinished answers, of which there always are some, those do that are older than a limit on
-  // E2E. A request without an answer has no TPOT either.
+  // Of unfinished answers, of which there always are some at a horizon, those do that are older
+  // than a limit on E2E, and all that will never end. A request without an answer has no TPOT
+  // either.
   double UnservedShare(const SloSpec& slo, const LatencySet& set) const {
     std::int64_t unserved = set.without_e2e;
     if (slo.metric == SloMetric::kTtft) {
@@ -194,6 +195,8 @@ class Summary {
       unserved += std::count_if(set.unfinished.begin(), set.unfinished.end(), [&slo](TimeNs age) {
         return static_cast<double>(age) > slo.limit_ms * kMs;
       });
+    } else if (report_.finished && !run_.scenario.measure.horizon_s) {
+      unserved += static_cast<std::int64_t>(set.unfinished.size());
     }
     return set.measured > 0 ? static_cast<double>(unserved) / static_cast<double>(set.measured) : 0;
   }
@@ -343,8 +346,7 @@ class Summary {
     &of_batch_tokens = ColumnAt("series_batch_tokens"), &of_kv_usage = ColumnAt("series_kv_usage"),
     &of_output_tokens_per_s = ColumnAt("series_output_tokens_per_s"),
     &of_preemptions = ColumnAt("series_preemptions"), &of_mfu = ColumnAt("series_mfu"),
-    &of_bandwidth_use = ColumnAt("series_bandwidth_use"), &of_up = ColumnAt("series_replicas_up"),
-    &of_starting = ColumnAt("series_replicas_starting");
+    &of_bandwidth_use = ColumnAt("series_bandwidth_use");
     for (std::size_t b = 0; b < bins_.size(); ++b) {
       const SeriesBin& bin = bins_[b];
       const TimeNs start = static_cast<TimeNs>(b) * bin_width_;
@@ -362,11 +364,6 @@ class Summary {
                                           : 0);
       of_output_tokens_per_s.push_back(static_cast<double>(bin.output_tokens) / width * 1e9);
       of_preemptions.push_back(static_cast<double>(bin.preemptions));
-      if (run_.scaling.steps.size() > 1) {
-        const auto [serving, starting] = ServingAndStarting(run_, start, end);
-        of_up.push_back(serving);
-        of_starting.push_back(starting);
-      }
       work.Add(bin.work);
       output_tokens += bin.output_tokens;
       if (!knows_work) continue;
@@ -407,6 +404,9 @@ class Summary {
     }
     report_.allocation_failures = run_.recorder.blocks_refused();
     if (knows_work) SeriesOfPower(ReportPower(run_, report_));
+    for (auto& [name, values] : ReplicasOverTime(run_, bin_width_, bins_.size())) {
+      ColumnAt(name) = std::move(values);
+    }
     if (run_.recorder.busy_ns() > 0) {
       report_.mean_batch_size =
           static_cast<double>(running) / static_cast<double>(run_.recorder.busy_ns());

@@ -99,8 +99,11 @@ void JudgeFairness(const RunView& run, Report& report);
 // they have room for, of those that serve.
 double MeanReplicas(const RunView& run, TimeNs from, TimeNs to);
 double MeanReplicas(const RunView& run, std::size_t pool, TimeNs from, TimeNs to);
-// Of replicas that come and go: those that serve, draining or not, and those that start.
-std::pair<double, double> ServingAndStarting(const RunView& run, TimeNs from, TimeNs to);
+// The columns of replicas that come and go, of all and by role: those that serve, draining or not,
+// and those that start, on average over each interval.
+std::vector<std::pair<std::string, std::vector<double>>> ReplicasOverTime(const RunView& run,
+                                                                          TimeNs width,
+                                                                          std::size_t intervals);
 // GPU time and cost of a pool's replicas that came and went, which else are of replicas.
 void PutGpus(const PoolRun& pool, TimeNs end, ScalingReport& scaling);
 double MeanKvBlocks(const RunView& run, TimeNs from, TimeNs to);

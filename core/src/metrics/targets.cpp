@@ -27,7 +27,7 @@ std::optional<double> StrainOfLimit(const SloLimit& limit, const RequestTable& r
     case SloMetric::kTpot:
     case SloMetric::kItl:  // of one request: its mean gap
     case SloMetric::kAttainment:
-      if (completion < 0) return std::nullopt;
+      if (completion < 0) return end == kNever ? std::optional(kBeyond) : std::nullopt;
       if (results.generated[i] <= 1) return 0;
       return static_cast<double>(completion - first) /
              static_cast<double>(results.generated[i] - 1) / ns;
@@ -44,6 +44,10 @@ std::vector<SloLimit> LimitsOf(const SloSpec& slo) {
   if (slo.tpot_ms) limits.push_back({SloMetric::kTpot, *slo.tpot_ms});
   if (slo.e2e_ms) limits.push_back({SloMetric::kE2e, *slo.e2e_ms});
   return limits;
+}
+
+TimeNs WaitsUntil(const Scenario& scenario, bool finished, TimeNs end) {
+  return finished && !scenario.measure.horizon_s ? kNever : end;
 }
 
 std::optional<double> StrainOf(const std::vector<SloLimit>& limits, const RequestTable& requests,
@@ -65,12 +69,12 @@ void MeasureAttainment(const RunView& run, const std::vector<std::size_t>& of_cl
   for (std::size_t k = 0; k < r.slo.size(); ++k) {
     if (r.slo[k].slo.metric != SloMetric::kAttainment) continue;
     const std::vector<SloLimit> limits = LimitsOf(r.slo[k].slo);
+    const TimeNs end = run.finished ? WaitsUntil(run.scenario, true, run.end) : -1;
     std::int64_t within = 0, all = 0;
     for (std::size_t i = 0; i < run.requests.arrival.size(); ++i) {
       if (!run.Arrived(i) || !run.Measured(i)) continue;
       if (of_class[k] != RunView::kNoClass && of_class[k] != run.ClassOf(i)) continue;
-      const auto strain =
-          StrainOf(limits, run.requests, run.results, i, run.finished ? run.end : -1);
+      const auto strain = StrainOf(limits, run.requests, run.results, i, end);
       if (!strain) continue;
       ++all;
       within += *strain <= 1 ? 1 : 0;

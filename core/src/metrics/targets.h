@@ -12,9 +12,13 @@
 
 namespace servecast {
 
+// Until when who has not finished has waited in a run up to `end`: for ever where it finished
+// without a horizon, as nothing can happen any more.
+TimeNs WaitsUntil(const Scenario& scenario, bool finished, TimeNs end);
+
 // A request's latency over its limit, of several limits the most: above 1 it is beyond, as is who
-// was dropped, timed out or lost, however far it came. `end`: of a finished run, by which first
-// tokens must have come; else -1. None: it has not finished and may yet be within.
+// was dropped, timed out or lost, however far it came. `end`: by WaitsUntil; -1: who waits may
+// yet be within. None: so may this one.
 std::optional<double> StrainOf(const std::vector<SloLimit>& limits, const RequestTable& requests,
                                const RequestResults& results, std::size_t request, TimeNs end);
 

@@ -124,10 +124,12 @@ std::string Target(const SloSpec& slo) {
                 Ms(slo.limit_ms), slo.of_class.empty() ? "" : " of " + slo.of_class);
 }
 
-std::string LostOtherwise(const Report& report) {
-  return std::string(report.timed_out > 0 ? ", timed out" : "") +
-         (report.rejected > 0 ? ", rejected" : "") +
-         (report.scaling.failures.lost > 0 ? ", lost with a replica" : "");
+std::string LossText(const SloResult& result, const Report& report) {
+  const bool waits = result.slo.metric != SloMetric::kTtft && report.queued + report.running > 0;
+  return Format("{} of the requests were dropped{}{}{} or {}", Percent(result.unserved_share),
+                report.timed_out > 0 ? ", timed out" : "", report.rejected > 0 ? ", rejected" : "",
+                report.scaling.failures.lost > 0 ? ", lost with a replica" : "",
+                waits ? "did not finish" : "got no token");
 }
 
 std::string Count(std::int64_t n, const char* one) {

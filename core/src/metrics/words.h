@@ -38,9 +38,8 @@ std::string Limits(const SloSpec& slo);
 // "TTFT p99 <= 200 ms of chat", "99 % of requests of chat within TTFT 200 ms and TPOT 20 ms".
 std::string Target(const SloSpec& slo);
 
-// How else than by being dropped requests were lost: ", timed out", ", rejected", ", lost with a
-// replica".
-std::string LostOtherwise(const Report& report);
+// "12.0 % of the requests were dropped, timed out or got no token", of a target's unserved share.
+std::string LossText(const SloResult& result, const Report& report);
 
 // "1 request", "2,000 requests".
 std::string Count(std::int64_t n, const char* one);

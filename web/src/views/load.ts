@@ -26,19 +26,27 @@ const loadPanes: readonly Pane[] = [
     series: [{ column: 'series_kv_usage', label: 'KV memory in use', meaning: 'kv', fill: 'solid' }],
   },
 ];
-/** Of replicas that come and go, or fail. */
-const replicasPane: Pane = {
-  unit: 'replicas',
-  lane: true,
-  series: [
-    { column: 'series_replicas_up', label: 'Replicas that serve', meaning: 'batch', fill: 'solid' },
-    { column: 'series_replicas_starting', label: 'starting', meaning: 'waiting', fill: 'hatched' },
-  ],
-};
+/** Of replicas that come and go, or fail: all, or those of a role. */
+function replicasPane(columns: string, label: string): Pane {
+  return {
+    unit: 'replicas',
+    lane: true,
+    series: [
+      { column: `${columns}_up`, label, meaning: 'batch', fill: 'solid' },
+      { column: `${columns}_starting`, label: 'starting', meaning: 'waiting', fill: 'hatched' },
+    ],
+  };
+}
+const replicaPanes = [
+  replicasPane('series_prefill_replicas', 'Replicas that prefill'),
+  replicasPane('series_decode_replicas', 'Replicas that decode'),
+];
 
 function panesOf(report: Report | null, columns: Columns | null): readonly Pane[] {
   const panes = (report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 2) : loadPanes;
-  return columns?.['series_replicas_up']?.length ? [replicasPane, ...panes] : panes;
+  const has = ({ series }: Pane) => columns?.[series[0]?.column ?? '']?.length;
+  const ofRoles = replicaPanes.filter(has);
+  return [...(ofRoles.length > 0 ? ofRoles : [replicasPane('series_replicas', 'Replicas that serve')].filter(has)), ...panes];
 }
 
 /** What the charts and views are about. */
