@@ -253,9 +253,10 @@ std::string PlanText(View answer, const Style& style, std::string_view question,
   }
   if (answer["policies"].IsArray()) out += PolicyTable(answer, style);
   out += ScheduleTable(answer["schedule"], style) + HoursTable(answer, style) +
-         InputsTable(answer, style) + "\n";
+         InputsTable(answer, style);
+  std::string rests;
   for (const View check : answer["checked"].Elements()) {
-    out += NamedLine(style, "checked", check["of"].Words() + ": " + check["sentence"].Words());
+    rests += NamedLine(style, "checked", check["of"].Words() + ": " + check["sentence"].Words());
   }
   const auto count = [&](const char* of) {
     return static_cast<std::int64_t>(answer[of].NumberOr(0));
@@ -263,8 +264,9 @@ std::string PlanText(View answer, const Style& style, std::string_view question,
   if (count("runs") > 0) {
     const std::string requests =
         count("requests") > 0 ? ", " + Count(count("requests"), "request") : "";
-    out += NamedLine(style, "rests on", Count(count("runs"), "run") + requests);
+    rests += NamedLine(style, "rests on", Count(count("runs"), "run") + requests);
   }
+  if (!rests.empty()) out += "\n" + rests;
   const std::string chosen = answer["policies"].IsArray()
                                  ? PolicyWords(answer, answer["chosen"])
                                  : ReplicaWords(answer["pools"].Elements());

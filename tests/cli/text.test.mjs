@@ -91,6 +91,8 @@ golden('sweep', [
 ]);
 golden('max_rate', ['plan', 'max-rate', small, ...median], { skip: slow });
 golden('min_gpus', ['plan', 'min-gpus', small, ...median, ...busy], { skip: slow });
+golden('growth', ['plan', 'growth', small, '--percent', '20', ...median], { skip: slow });
+golden('tornado', ['plan', 'tornado', small, ...median], { skip: slow });
 golden('autoscale', ['plan', 'autoscale', small, ...rising], { skip: slow });
 golden('search', ['plan', 'search', small, '--axes', 'tp'], { skip: slow });
 golden('search_ascii', ['plan', 'search', small, '--axes', 'tp'], { env: ascii, skip: slow });
