@@ -322,8 +322,8 @@ struct ScalingReport {
   std::int64_t wakes = 0;  // of `starts`
   double mean_asleep = 0;  // over the run
   double warm_s = 0;       // of them, as far as their GPUs count
-  std::vector<ScalingReport>
-      pools;  // each of several; of which all is the sum, and the longest start
+  // Of each of several pools: this is their sum, with the longest of their starts.
+  std::vector<ScalingReport> pools;
 };
 
 // Clients that try again: attempts are what servers see, requests what clients asked for.

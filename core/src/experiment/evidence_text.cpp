@@ -126,6 +126,13 @@ ModelError ModelErrorOf(const SetupFeatures& features, const StepError& error) {
                          e.corrected > 0 ? "slower" : "faster");
   }
   e.sentence += ".";
+  const double late = Exp(error.strange * MeasuredScale().first_high) - 1;
+  if (late >= 0.1) {
+    e.sentence += Format(
+        " First tokens may come up to {} later beside it: no server like it was measured with "
+        "requests that arrive over time.",
+        Percent(std::nearbyint(late * 20) / 20));
+  }
   if (features.laboratory == "calibrated") {
     e.sentence +=
         " This server was measured: its calibration was off by so little on rows that it "

@@ -46,7 +46,10 @@ function panesOf(report: Report | null, columns: Columns | null): readonly Pane[
   const panes = (report?.pools?.length ?? 1) > 1 ? loadPanes.slice(0, 2) : loadPanes;
   const has = ({ series }: Pane) => columns?.[series[0]?.column ?? '']?.length;
   const ofRoles = replicaPanes.filter(has);
-  return [...(ofRoles.length > 0 ? ofRoles : [replicasPane('series_replicas', 'Replicas that serve')].filter(has)), ...panes];
+  return [
+    ...(ofRoles.length > 0 ? ofRoles : [replicasPane('series_replicas', 'Replicas that serve')].filter(has)),
+    ...panes,
+  ];
 }
 
 /** What the charts and views are about. */
