@@ -127,8 +127,8 @@ plant_in(vllm_grants 18 "a resumed request is admitted by the length of its prom
                   : Known(head);]==])
 
 plant_in(vllm_grants 19 "a token in flight completes a block before it is known"
-  [==[decoded && replica_.in_flight() > 0 && !staged() ? 1 : 0]==]
-  [==[decoded && replica_.in_flight() > 0 && !staged() && !Planted(19) ? 1 : 0]==])
+  [==[decoded && machine_.in_flight() > 0 && !staged() ? 1 : 0]==]
+  [==[decoded && machine_.in_flight() > 0 && !staged() && !Planted(19) ? 1 : 0]==])
 
 plant_in(vllm_grants 20 "of equal victims the last of the running list goes"
   [==[arrival(id) > arrival(worst)]==]
@@ -197,7 +197,7 @@ plant_in(vllm_scheduler 35 "a decode that catches up forgets what prefills cost 
 
 plant_in(vllm_times 36 "a preemption counts from the schedule call, not from the step"
   [==[.preempted_at = end;]==]
-  [==[.preempted_at = Planted(36) ? replica_.now() : end;]==])
+  [==[.preempted_at = Planted(36) ? machine_.now() : end;]==])
 
 plant_in(vllm_times 37 "what is loaded for a prefill again is computed, too"
   [==[s.recompute += end - slot.admitted - transfer;]==]
@@ -208,8 +208,8 @@ plant_in(pipeline 38 "a stage begins a batch before it is done with the one befo
   [==[const TimeNs from = Planted(38) ? ready : std::max(ready, free_[i]);]==])
 
 plant_in(vllm_stages 39 "a victim is admitted while a step of it is in flight"
-  [==[held.until > replica_.now()) return &held;]==]
-  [==[held.until > replica_.now() && !Planted(39)) return &held;]==])
+  [==[held.until > machine_.now()) return &held;]==]
+  [==[held.until > machine_.now() && !Planted(39)) return &held;]==])
 
 plant_in(vllm_scheduler 40 "the gap between tokens is the step's time, though another group had its turn"
   [==[if (staged()) step.before]==]
@@ -224,22 +224,22 @@ plant_in(replica 42 "time that steps share counts for each of them"
   [==[in_flight_ > 1 && !Planted(42) ? std::min]==])
 
 plant_in(vllm_times 43 "a victim in flight loses the time until its token twice"
-  [==[staged() ? std::max(replica_.StartTime(), BusyUntil(slot)) : replica_.StartTime();]==]
-  [==[staged() && !Planted(43) ? std::max(replica_.StartTime(), BusyUntil(slot)) : replica_.StartTime();]==])
+  [==[staged() ? std::max(machine_.StartTime(), BusyUntil(slot)) : machine_.StartTime();]==]
+  [==[staged() && !Planted(43) ? std::max(machine_.StartTime(), BusyUntil(slot)) : machine_.StartTime();]==])
 
 plant_in(vllm_stages 44 "a victim that times out in flight has had its token"
   [==[static_cast<std::int32_t>(held->delivered);]==]
   [==[static_cast<std::int32_t>(held->delivered + (Planted(44) ? 1 : 0));]==])
 
-plant_in(replica 45 "a first token waits for itself only"
+plant_in(machine 45 "a first token waits for itself only"
   [==[TimeNs late = step.made * delivery_delay_;]==]
   [==[TimeNs late = (Planted(45) ? 1 : step.made) * delivery_delay_;]==])
 
-plant_in(replica 46 "the last token does not wait"
+plant_in(machine 46 "the last token does not wait"
   [==[* token_delay_ + in_.results.Late(r),]==]
   [==[* token_delay_ + (Planted(46) ? 0 : in_.results.Late(r)),]==])
 
-plant_in(replica 47 "a stall is over when the step ends, and not when the token is handed out"
+plant_in(machine 47 "a stall is over when the step ends, and not when the token is handed out"
   [==[stalls_.LeftAt(step.end + late);]==]
   [==[stalls_.LeftAt(Planted(47) ? step.end : step.end + late);]==])
 
@@ -290,8 +290,8 @@ plant_in(job_scheduler 303 "the first gap of a decode run is that of the others"
   }]==])
 
 plant_in(job_scheduler 304 "decodes that wait for a batch of prompts are not held up by it"
-  [==[} else if (!replica_.staged()) {]==]
-  [==[} else if (!replica_.staged() && !Planted(304)) {]==])
+  [==[} else if (!machine_.staged()) {]==]
+  [==[} else if (!machine_.staged() && !Planted(304)) {]==])
 
 plant_in(job_scheduler 305 "an output's length is known at admission"
   [==[(setup_.limits.as_vidur ? output]==]
@@ -311,9 +311,9 @@ plant_in(batch_scheduler 308 "a decode run passes over an arrival when one seat 
   [==[} else if (state.admitted() + (Planted(308) ? 1 : 0) >= state.limits().max_num_seqs) {]==])
 
 plant_in(job_scheduler 309 "a first token waits for those of all that run"
-  [==[if (!replica_.hides_tokens()) replica_.FirstToken(seat.request, step);]==]
+  [==[if (!machine_.hides_tokens()) machine_.FirstToken(seat.request, step);]==]
   [==[if (Planted(309)) step.made = state_.admitted();
-        if (!replica_.hides_tokens()) replica_.FirstToken(seat.request, step);]==])
+        if (!machine_.hides_tokens()) machine_.FirstToken(seat.request, step);]==])
 
 plant_in(batch_scheduler 310 "a preempted request queues as one that comes anew"
   [==[queue_.PushPreempted(]==]
@@ -353,7 +353,7 @@ plant_in(vllm_hand_over 401 "a request decodes before its KV has arrived"
   [==[  incoming_.push_back(std::move(incoming));]==]
   [==[  incoming_.push_back(std::move(incoming));
   if (Planted(401)) {
-    in_.results.hand_overs[static_cast<std::size_t>(request)].arrived = replica_.now();
+    in_.results.hand_overs[static_cast<std::size_t>(request)].arrived = machine_.now();
     arrived_.push_back(request);
   }]==])
 plant_in(vllm_hand_over 401 "a request decodes before its KV has arrived"
@@ -362,8 +362,8 @@ plant_in(vllm_hand_over 401 "a request decodes before its KV has arrived"
   if (Planted(401)) return;]==])
 
 plant_in(vllm_hand_over 402 "no blocks are taken for KV that is to come"
-  [==[kv_.Take(kv_.BlocksFor(Known(request)) - hit_.blocks, replica_.now());]==]
-  [==[kv_.Take(Planted(402) ? 0 : kv_.BlocksFor(Known(request)) - hit_.blocks, replica_.now());]==])
+  [==[kv_.Take(kv_.BlocksFor(Known(request)) - hit_.blocks, machine_.now());]==]
+  [==[kv_.Take(Planted(402) ? 0 : kv_.BlocksFor(Known(request)) - hit_.blocks, machine_.now());]==])
 
 plant_in(kv_link 403 "every transfer has the whole link"
   [==[(flows_.front().ends - virtual_) * static_cast<WideInt>(flows_.size());]==]
@@ -406,8 +406,8 @@ plant_in(vllm_scheduler 408 "prefills before it came count against a decode from
       if (slot.kind]==])
 
 plant_in(vllm_grants 409 "a token that is lost with its KV counts as made"
-  [==[    if (replica_.HandsOver(slot.request)) {]==]
-  [==[    if (replica_.HandsOver(slot.request) && !Planted(409)) {]==])
+  [==[    if (machine_.HandsOver(slot.request)) {]==]
+  [==[    if (machine_.HandsOver(slot.request) && !Planted(409)) {]==])
 
 plant_in(job_scheduler 411 "the token that the prefill made travels, too"
   [==[CeilDiv(prompt, setup_.limits.block_size)]==]
@@ -415,14 +415,14 @@ plant_in(job_scheduler 411 "the token that the prefill made travels, too"
                            setup_.limits.block_size)]==])
 
 plant_in(job_scheduler 412 "blocks that KV is on its way to are free when the client gives up"
-  [==[    replica_.Withhold(Withhold(index, SeatOf(index).request));]==]
+  [==[    machine_.Withhold(Withhold(index, SeatOf(index).request));]==]
   [==[    Replica::Withheld held = Withhold(index, SeatOf(index).request);
     if (Planted(412)) {
-      replica_.kv().Release(held.holding, held.request, held.blocks, 0, false);
+      machine_.kv().Release(held.holding, held.request, held.blocks, 0, false);
       state_.GiveBack(held.blocks, held.tokens);
       held.blocks = held.tokens = 0;
     }
-    replica_.Withhold(std::move(held));]==])
+    machine_.Withhold(std::move(held));]==])
 
 plant_in(job_scheduler 413 "the decode side computes no known token again"
   [==[  job.processed = job.prompt--;]==]
@@ -494,7 +494,7 @@ plant_in(batch_scheduler 429 "what was only on its way can be found"
   [==[j.begun ? j.stored : 0]==]
   [==[j.begun || Planted(429) ? j.stored : 0]==])
 
-plant_in(replica 430 "every replica stands still when the first one does"
+plant_in(machine 430 "every replica stands still when the first one does"
   [==[stalls_(input.latency.Stalls(), input.seed, input.number),]==]
   [==[stalls_(input.latency.Stalls(), input.seed, Planted(430) ? 0 : input.number),]==])
 
@@ -834,7 +834,7 @@ plant_in(vllm_drafts 553 "blocks of rejected drafts are given back (S16)"
   if (Planted(553) && !async && rejected > 0) {
     const std::int64_t more =
         slot.blocks - std::max(kv_.BlocksFor(slot.computed + 1), slot.holding.blocks);
-    if (more > 0) kv_.Take(-more, replica_.now()), slot.blocks -= more;
+    if (more > 0) kv_.Take(-more, machine_.now()), slot.blocks -= more;
   }
 ]==])
 
@@ -898,7 +898,7 @@ plant_in(queue_caps 541 "the new request's prompt counts"
   [==[tokens_ >= *most_tokens_]==]
   [==[tokens_ + (Planted(541) ? Prompt(request) : 0) >= *most_tokens_]==])
 
-plant_in(replica 542 "a prompt counts until its request is over"
+plant_in(machine 542 "a prompt counts until its request is over"
   [==[if (caps_) caps_->FirstToken(request, step.end);]==]
   [==[if (caps_ && !Planted(542)) caps_->FirstToken(request, step.end);]==])
 
@@ -968,8 +968,8 @@ plant_in(sglang_prefill 612 "what another one will have computed is not put last
   [==[keyed.push_back({{is_late && !Planted(612),]==])
 
 plant_in(sglang_scheduler 613 "the ratio begins anew between requests with overlap, too (rule 34)"
-  [==[if (replica_.most_in_flight() == 1) ratio_]==]
-  [==[if (replica_.most_in_flight() == 1 || Planted(613)) ratio_]==])
+  [==[if (machine_.most_in_flight() == 1) ratio_]==]
+  [==[if (machine_.most_in_flight() == 1 || Planted(613)) ratio_]==])
 
 plant_in(sglang_prefill 614 "a victim's tokens count in full, not by the ratio (rule 36)"
   [==[    need -= Left(At(id));]==]

@@ -20,15 +20,15 @@
 namespace servecast {
 
 class QueuePolicy;
-class Replica;
+class Machine;
 class Scheduler;
 // The first has the batches of a BatchScheduler.
-std::unique_ptr<Scheduler> MakeJobScheduler(Replica& replica);
-std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica);
-std::unique_ptr<Scheduler> MakeSglangScheduler(Replica& replica);
-std::unique_ptr<Scheduler> MakeTrtllmScheduler(Replica& replica);
+std::unique_ptr<Scheduler> MakeJobScheduler(Machine& machine);
+std::unique_ptr<Scheduler> MakeVllmScheduler(Machine& machine);
+std::unique_ptr<Scheduler> MakeSglangScheduler(Machine& machine);
+std::unique_ptr<Scheduler> MakeTrtllmScheduler(Machine& machine);
 // vLLM's, of a model whose layers keep blocks in groups: the input has a plan of them.
-std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica& replica);
+std::unique_ptr<Scheduler> MakeGroupedScheduler(Machine& machine);
 
 // A request on a replica. The first output token comes from the prefill's last pass, so `processed`
 // jumps from `prompt` to prompt + 1 when a prefill ends. A restart makes what was generated part of
@@ -308,7 +308,7 @@ struct SchedulerEntry {
   std::string_view departure = {};  // how its batches differ from those of vLLM
   // What else it refuses in a scenario of one pool; nullptr: nothing.
   void (*refuse)(const Scenario& scenario, Issues& issues) = nullptr;
-  std::unique_ptr<Scheduler> (*machine)(Replica&) = MakeJobScheduler;
+  std::unique_ptr<Scheduler> (*machine)(Machine&) = MakeJobScheduler;
 };
 
 // The registered ones, in the order of menus; see registry.cpp.

@@ -8,28 +8,28 @@
 
 namespace servecast {
 
-std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica& replica) {
-  return std::make_unique<GroupedScheduler>(replica);
+std::unique_ptr<Scheduler> MakeGroupedScheduler(Machine& machine) {
+  return std::make_unique<GroupedScheduler>(machine);
 }
 
-GroupedScheduler::GroupedScheduler(Replica& replica)
+GroupedScheduler::GroupedScheduler(Machine& machine)
     : Scheduler({}),
-      replica_(replica),
-      in_(replica.input()),
+      machine_(machine),
+      in_(machine.input()),
       kv_(*in_.kv_plan,
-          {replica.kv().total(), in_.engine.free_contentless_first,
+          {machine.kv().total(), in_.engine.free_contentless_first,
            in_.engine.frees_states_across_gaps},
           in_.requests),
       budget_(in_.setup.limits.max_num_batched_tokens),
       watermark_(in_.setup.limits.watermark_blocks),
-      victim_by_priority_(replica.policy().victim_by_priority()),
+      victim_by_priority_(machine.policy().victim_by_priority()),
       aligns_(in_.kv_plan->groups.state_block > 0 &&
               in_.kv_plan->rules.Mode() == StateMode::kAlign),
-      queue_(in_.results.state, replica.policy().by_key()),
+      queue_(in_.results.state, machine.policy().by_key()),
       images_(MakeEncoderCache(in_.requests,
                                std::max(in_.engine.max_num_batched_tokens, in_.most_image_tokens),
                                in_.engine.disable_chunked_mm_input)),
-      outputs_(replica.most_in_flight()),
+      outputs_(machine.most_in_flight()),
       slot_of_(in_.scratch.slot),
       decodes_(1) {
   const auto slots =
@@ -40,13 +40,13 @@ GroupedScheduler::GroupedScheduler(Replica& replica)
 
 void GroupedScheduler::Enqueue(RequestId request) {
   if (queue_.size() == 0 || queue_.by_key()) head_waits_ = BlockedBy::kNothing;
-  queue_.Push(replica_.policy().KeyOf(request),
+  queue_.Push(machine_.policy().KeyOf(request),
               in_.requests.arrival[static_cast<std::size_t>(request)], request);
 }
 
 // The machine counts the blocks of its cache.
 void GroupedScheduler::TellMachine() {
-  KvCache& kv = replica_.kv();
+  KvCache& kv = machine_.kv();
   const std::int64_t more = kv_.free() - kv.free();
   if (more < 0) {
     kv.Take(-more);
@@ -77,7 +77,7 @@ Formed GroupedScheduler::Form(StepPlan& plan) {
                      (plan.blocked == BlockedBy::kSeats ||
                       (plan.blocked == BlockedBy::kKvBlocks && !HasImages(queue_.Head())));
   head_waits_ = lasts ? plan.blocked : BlockedBy::kNothing;
-  replica_.SmoothPreemptions(plan.preempted.size(), running());
+  machine_.SmoothPreemptions(plan.preempted.size(), running());
   TellMachine();
   if (members_.empty()) return plan.preempted.empty() ? Formed::kNothing : Formed::kAgain;
   Fill(plan);
@@ -187,7 +187,7 @@ void GroupedScheduler::Preempt(std::size_t at, StepPlan& plan) {
     left_ += slot.chunk;
     members_.erase(member);
   }
-  const TimeNs start = replica_.StartTime();
+  const TimeNs start = machine_.StartTime();
   Setbacks& s = in_.results.SetbacksOf(r);
   s.preempted_at = start;
   s.last_step = slot.last_step;
@@ -205,9 +205,9 @@ void GroupedScheduler::Preempt(std::size_t at, StepPlan& plan) {
     images_->Drop(slot.request);
   }
   running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(at));
-  replica_.Preempted(slot.request);
+  machine_.Preempted(slot.request);
   plan.preempted.push_back(slot.request);
-  queue_.PushPreempted(replica_.policy().KeyOf(slot.request), slot.arrival, slot.request);
+  queue_.PushPreempted(machine_.policy().KeyOf(slot.request), slot.arrival, slot.request);
   Unseat(id);
 }
 
@@ -273,10 +273,10 @@ GroupedScheduler::SlotId GroupedScheduler::Seat(RequestId request) {
   Slot& slot = At(id);
   slot.request = request;
   slot.admission = admissions_++;
-  slot.priority = replica_.policy().PriorityOf(request);
+  slot.priority = machine_.policy().PriorityOf(request);
   slot.arrival = in_.requests.arrival[r];
   slot.prompt = in_.requests.prompt_tokens[r];
-  slot.most = slot.prompt + replica_.OutputLimit(request);
+  slot.most = slot.prompt + machine_.OutputLimit(request);
   slot.known = Known(request);
   slot.placeholders = slot.in_flight = 0;
   slot.quiet_lag = -1;
@@ -311,7 +311,7 @@ void GroupedScheduler::CountHit(const Slot& slot, std::int64_t known) {
 // ---- A step --------------------------------------------------------------------------------
 
 void GroupedScheduler::Fill(StepPlan& plan) {
-  const TimeNs start = replica_.StartTime();
+  const TimeNs start = machine_.StartTime();
   std::int64_t decodes = 0, context = 0;
   for (const SlotId id : members_) {
     Slot& slot = At(id);
@@ -418,7 +418,7 @@ void GroupedScheduler::Deliver(const Output& output, Step& step) {
   const auto r = static_cast<std::size_t>(output.request);
   const Slot& slot = At(output.slot);
   if (slot.known == slot.prompt + 1) {
-    replica_.FirstToken(output.request, step);
+    machine_.FirstToken(output.request, step);
   } else {
     CountGap(step, step.end - in_.scratch.last_token[r], 1);
   }
@@ -430,17 +430,17 @@ void GroupedScheduler::EndInQueue(const Output& output, Step& step) {
   const auto r = static_cast<std::size_t>(output.request);
   if (in_.results.state[r] != RequestState::kQueued) return;
   if (++in_.results.generated[r] == 1) {
-    replica_.FirstToken(output.request, step);
+    machine_.FirstToken(output.request, step);
   } else {
     CountGap(step, step.end - in_.scratch.last_token[r], 1);
   }
   in_.scratch.last_token[r] = step.end;
-  if (in_.results.generated[r] < replica_.OutputLimit(output.request)) return;
+  if (in_.results.generated[r] < machine_.OutputLimit(output.request)) return;
   if (images_) images_->Drop(output.request);
   queue_.DropOne();
   head_waits_ = BlockedBy::kNothing;
-  replica_.EndedInQueue();
-  replica_.Finish(output.request, in_.results.generated[r], step);
+  machine_.EndedInQueue();
+  machine_.Finish(output.request, in_.results.generated[r], step);
 }
 
 void GroupedScheduler::Finish(SlotId id, Step& step) {
@@ -450,13 +450,13 @@ void GroupedScheduler::Finish(SlotId id, Step& step) {
   kv_.Release(slot.table, request, false);
   running_.erase(std::find(running_.begin(), running_.end(), id));
   Unseat(id);
-  replica_.Finish(request, slot.most - slot.prompt, step);
+  machine_.Finish(request, slot.most - slot.prompt, step);
 }
 
 // Gaps of one length become one sample. Without tokens: there are no more of this step.
 void GroupedScheduler::CountGap(const Step& step, TimeNs gap, std::int64_t tokens) {
   if (gap_.tokens > 0 && (tokens == 0 || gap != gap_.gap)) {
-    replica_.NextToken(step, gap_.gap, gap_.tokens);
+    machine_.NextToken(step, gap_.gap, gap_.tokens);
     gap_.tokens = 0;
   }
   gap_ = {gap, gap_.tokens + tokens};
@@ -480,7 +480,7 @@ const DecodeRun* GroupedScheduler::BeginRun() {
     if (!quiet || most <= 0) return nullptr;
   }
   // With two steps in flight each is formed while one computes, from the first on.
-  if (replica_.most_in_flight() > 1 && replica_.in_flight() == 0) return nullptr;
+  if (machine_.most_in_flight() > 1 && machine_.in_flight() == 0) return nullptr;
   decodes_.Clear();
   for (const SlotId id : running_) decodes_.Join(At(id).computed);
   DecodeRun& run = run_;
@@ -508,13 +508,13 @@ void GroupedScheduler::FirstOfRun(const Step& step) {
 
 // Those of its steps that are in flight are from now on as others are.
 void GroupedScheduler::EndRun(std::int64_t steps) {
-  const std::size_t in_flight = replica_.in_flight();
+  const std::size_t in_flight = machine_.in_flight();
   const auto left = std::min(static_cast<std::int64_t>(in_flight), steps);
   const auto first = in_flight - static_cast<std::size_t>(left);
-  const TimeNs newest = replica_.StartTime();
-  const TimeNs applied = left > 0 ? replica_.InFlight(first).start : newest;
+  const TimeNs newest = machine_.StartTime();
+  const TimeNs applied = left > 0 ? machine_.InFlight(first).start : newest;
   for (std::size_t i = first; i < in_flight; ++i) {
-    Step& step = replica_.InFlight(i);
+    Step& step = machine_.InFlight(i);
     step.plain = false;
     std::vector<Output>& outputs = OutputsOf(step);
     outputs.clear();
@@ -541,16 +541,16 @@ bool GroupedScheduler::GiveUp(RequestId request) {
   if (images_) images_->Drop(request);
   if (in_.results.state[r] == RequestState::kQueued) {
     queue_.DropOne();
-    replica_.QueueChanged();
+    machine_.QueueChanged();
     return true;
   }
   if (in_.results.state[r] != RequestState::kRunning) return true;
   const SlotId id = slot_of_[r];
   Slot& slot = At(id);
-  for (std::size_t i = 0; i < replica_.in_flight(); ++i) {
-    for (const Output& output : OutputsOf(replica_.InFlight(i))) {
+  for (std::size_t i = 0; i < machine_.in_flight(); ++i) {
+    for (const Output& output : OutputsOf(machine_.InFlight(i))) {
       if (output.slot != id || output.admission != slot.admission || !output.sampled) continue;
-      Replica::LoseToken(replica_.InFlight(i), false);
+      Machine::LoseToken(machine_.InFlight(i), false);
     }
   }
   in_.results.generated[r] = static_cast<std::int32_t>(slot.known - slot.prompt);

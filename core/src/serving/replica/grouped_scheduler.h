@@ -15,7 +15,7 @@
 #include "serving/kv/grouped_kv.h"
 #include "serving/replica/decode_group.h"
 #include "serving/replica/encoder_cache.h"
-#include "serving/replica/replica.h"
+#include "serving/replica/machine.h"
 #include "serving/replica/scheduler.h"
 #include "serving/replica/wait_queue.h"
 
@@ -23,7 +23,7 @@ namespace servecast {
 
 class GroupedScheduler final : public Scheduler {
  public:
-  explicit GroupedScheduler(Replica& replica);
+  explicit GroupedScheduler(Machine& machine);
 
   void Enqueue(RequestId request) override;
   bool GiveUp(RequestId request) override;
@@ -42,7 +42,7 @@ class GroupedScheduler final : public Scheduler {
   bool HasRequests() const override { return !running_.empty() || queue_.size() > 0; }
   // E8: those that run wait for room for their images, which they hold themselves.
   bool MayStall() const override { return images_ && aligns_; }
-  TimeNs QuietUntil() override { return replica_.now(); }
+  std::optional<TimeNs> QuietUntil() override { return machine_.now(); }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   std::int64_t image_hits() const override { return images_ ? images_->hits() : 0; }
   const PrefixCacheReport& prefix_cache() override;
@@ -118,7 +118,7 @@ class GroupedScheduler final : public Scheduler {
   void Finish(SlotId id, Step& step);
   void CountGap(const Step& step, TimeNs gap, std::int64_t tokens);
 
-  Replica& replica_;
+  Machine& machine_;
   const ReplicaInput in_;
   GroupedKv kv_;
   const std::int64_t budget_, watermark_;

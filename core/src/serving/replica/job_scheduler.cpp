@@ -6,8 +6,8 @@
 
 namespace servecast {
 
-std::unique_ptr<Scheduler> MakeJobScheduler(Replica& replica) {
-  return std::make_unique<JobScheduler>(replica);
+std::unique_ptr<Scheduler> MakeJobScheduler(Machine& machine) {
+  return std::make_unique<JobScheduler>(machine);
 }
 
 namespace {
@@ -19,22 +19,22 @@ std::vector<JobIndex>& JobsOf(const ReplicaInput& in) {
 
 }  // namespace
 
-JobScheduler::JobScheduler(Replica& replica)
+JobScheduler::JobScheduler(Machine& machine)
     : Scheduler({.forms_between = true, .shared_to_first = true}),
-      replica_(replica),
-      in_(replica.input()),
+      machine_(machine),
+      in_(machine.input()),
       setup_(in_.setup),
       rules_(setup_.entry->make()),
       job_of_(JobsOf(in_)),
-      state_(setup_.limits, replica.kv(), replica.policy(), {in_.results.state, job_of_}),
-      members_(replica.most_in_flight()),
+      state_(setup_.limits, machine.kv(), machine.policy(), {in_.results.state, job_of_}),
+      members_(machine.most_in_flight()),
       decodes_(setup_.limits.block_size) {}
 
 void JobScheduler::Enqueue(RequestId request) {
   const auto r = static_cast<std::size_t>(request);
   const std::int64_t prompt = in_.requests.prompt_tokens[r];
   const std::int64_t room = in_.max_model_len - prompt;
-  const std::int64_t output = replica_.AnswerLimit(request);
+  const std::int64_t output = machine_.AnswerLimit(request);
   Job job;
   job.request = request;
   job.arrival = in_.requests.arrival[r];
@@ -74,12 +74,12 @@ Formed JobScheduler::Form(StepPlan& plan) {
 }
 
 void JobScheduler::CountRestarts(StepPlan& plan) {
-  const TimeNs now = replica_.now();
+  const TimeNs now = machine_.now();
   for (const SchedulerState::Restarted& restarted : state_.restarted) {
     Seat& seat = SeatOf(restarted.job);
     if (seat.fresh) LoseFresh(seat);
     const auto r = static_cast<std::size_t>(seat.request);
-    replica_.Preempted(seat.request);
+    machine_.Preempted(seat.request);
     plan.preempted.push_back(seat.request);
     in_.results.generated[r] = Generated(restarted.job);
     Setbacks& s = in_.results.SetbacksOf(r);
@@ -90,7 +90,7 @@ void JobScheduler::CountRestarts(StepPlan& plan) {
 }
 
 void JobScheduler::Fill(StepPlan& plan) {
-  const TimeNs start = replica_.StartTime();
+  const TimeNs start = machine_.StartTime();
   std::int64_t decodes = 0, context = 0;
   for (const BatchMember& member : batch_) {
     const Job& job = state_.job(member.job);
@@ -165,7 +165,7 @@ void JobScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interferenc
   };
   if (plan.shape.decode_seqs > 0) {
     for (const BatchMember& member : MembersOf(step)) waits(member.job);
-  } else if (!replica_.staged()) {
+  } else if (!machine_.staged()) {
     for (const JobIndex index : state_.parked) {
       if (!SeatOf(index).fresh) waits(index);
     }
@@ -183,7 +183,7 @@ void JobScheduler::Apply(Step& step) {
     if (decodes || job.processed == job.prompt) {  // makes a token
       job.processed += decodes ? 0 : 1;
       if (seat.last_token < 0) {
-        if (!replica_.hides_tokens()) replica_.FirstToken(seat.request, step);
+        if (!machine_.hides_tokens()) machine_.FirstToken(seat.request, step);
       } else {
         CountGap(step, step.end - seat.last_token, 1);
         if (!decodes) CountRecompute(seat, step.end);
@@ -207,20 +207,20 @@ void JobScheduler::CountRecompute(const Seat& seat, TimeNs end) {
 void JobScheduler::End(JobIndex index, Step& step) {
   Seat& seat = SeatOf(index);
   const RequestId request = seat.request;
-  if (!replica_.HandsOver(request)) {
+  if (!machine_.HandsOver(request)) {
     seat.request = kNoRequest;
     state_.End(index, in_.inbox->HasNextTurn(request));
     const auto r = static_cast<std::size_t>(request);
-    replica_.Finish(request, seat.total - in_.requests.prompt_tokens[r], step);
+    machine_.Finish(request, seat.total - in_.requests.prompt_tokens[r], step);
   } else if (seat.gave_up) {
     Park(index);
   } else {
     seat.request = kNoRequest;
-    replica_.HandOn(Withhold(index, request), step.end);
+    machine_.HandOn(Withhold(index, request), step.end);
   }
 }
 
-Replica::Withheld JobScheduler::Withhold(JobIndex index, RequestId request) {
+Machine::Withheld JobScheduler::Withhold(JobIndex index, RequestId request) {
   SchedulerState::Held held = state_.Withhold(index);
   return {request, std::move(held.holding), held.blocks, held.tokens, held.computed};
 }
@@ -229,7 +229,7 @@ Replica::Withheld JobScheduler::Withhold(JobIndex index, RequestId request) {
 
 // Batches of all parked decodes, up to the last before one ends.
 const DecodeRun* JobScheduler::BeginRun() {
-  if (replica_.staged() || in_.observer != nullptr || state_.parked.empty()) return nullptr;
+  if (machine_.staged() || in_.observer != nullptr || state_.parked.empty()) return nullptr;
   std::int64_t least_left = 0;
   if (!state_.arrived.empty() || !AllDecode(least_left)) return nullptr;
   const DecodeForecast forecast = rules_->Forecast(state_);
@@ -272,7 +272,7 @@ void JobScheduler::FirstOfRun(const Step& step) {
 }
 
 void JobScheduler::EndRun(std::int64_t steps) {
-  const TimeNs now = replica_.now();
+  const TimeNs now = machine_.now();
   for (const JobIndex index : state_.parked) {
     SeatOf(index).last_token = SeatOf(index).last_step = now;
     state_.Ran(index, steps, run_.takes_blocks);
@@ -283,7 +283,7 @@ void JobScheduler::EndRun(std::int64_t steps) {
 // Gaps of one length become one sample. Without tokens: there are no more of this step.
 void JobScheduler::CountGap(const Step& step, TimeNs gap, std::int64_t tokens) {
   if (gap_.tokens > 0 && (tokens == 0 || gap != gap_.gap)) {
-    replica_.NextToken(step, gap_.gap, gap_.tokens);
+    machine_.NextToken(step, gap_.gap, gap_.tokens);
     gap_.tokens = 0;
   }
   gap_ = {gap, gap_.tokens + tokens};
@@ -306,7 +306,7 @@ bool JobScheduler::GiveUp(RequestId request) {
 void JobScheduler::GiveUpParked(JobIndex index) {
   const RequestId request = SeatOf(index).request;
   Leave(index);
-  replica_.TimeOut(request);
+  machine_.TimeOut(request);
 }
 
 // A job that waits or is parked.
@@ -317,9 +317,9 @@ void JobScheduler::Leave(JobIndex index) {
     LeaveAdmitted(index);
   } else {
     state_.LeaveQueue(index);
-    replica_.QueueChanged();
+    machine_.QueueChanged();
     if (state_.job(index).remote) {
-      in_.inbox->Report({Inbox::HandOverEvent::Kind::kAbandoned, seat.request, replica_.now()});
+      in_.inbox->Report({Inbox::HandOverEvent::Kind::kAbandoned, seat.request, machine_.now()});
     }
   }
   seat.request = kNoRequest;
@@ -329,12 +329,12 @@ void JobScheduler::Leave(JobIndex index) {
 void JobScheduler::LeaveAdmitted(JobIndex index) {
   const bool remote = state_.job(index).remote;
   if (remote || SeatOf(index).fresh) {
-    replica_.ExpectNoMore();
-    replica_.QueueChanged();
+    machine_.ExpectNoMore();
+    machine_.QueueChanged();
   }
   if (remote) {
     state_.under_way.erase(std::find(state_.under_way.begin(), state_.under_way.end(), index));
-    replica_.Withhold(Withhold(index, SeatOf(index).request));
+    machine_.Withhold(Withhold(index, SeatOf(index).request));
     return;
   }
   std::vector<JobIndex>& parked =
@@ -364,7 +364,7 @@ void JobScheduler::SendForKv(std::size_t first) {
     const std::int64_t prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(request)];
     state_.Store(index, state_.job(index).prompt - 1);
     const std::int64_t cached = state_.CachedBlocks(index);
-    replica_.SendForKv(request, CeilDiv(prompt, setup_.limits.block_size) - cached);
+    machine_.SendForKv(request, CeilDiv(prompt, setup_.limits.block_size) - cached);
   }
 }
 
@@ -372,7 +372,7 @@ void JobScheduler::Arrive(RequestId request, TimeNs time) {
   const auto at = std::find_if(state_.under_way.begin(), state_.under_way.end(),
                                [&](JobIndex index) { return SeatOf(index).request == request; });
   if (at == state_.under_way.end()) {  // its client gave up
-    return replica_.FreeHandedOver(request, time);
+    return machine_.FreeWithheld(request, time);
   }
   Job& job = state_.job(*at);
   job.remote = false;
@@ -387,7 +387,7 @@ void JobScheduler::ResumeFresh() {
   for (const BatchMember& member : batch_) {
     const Seat& seat = SeatOf(member.job);
     if (!seat.fresh) continue;
-    replica_.Resume(seat.request);
+    machine_.Resume(seat.request);
     in_.results.state[static_cast<std::size_t>(seat.request)] = RequestState::kRunning;
   }
 }
@@ -395,14 +395,14 @@ void JobScheduler::ResumeFresh() {
 // It is preempted before it was in a batch: from now on it waits as any other that is.
 void JobScheduler::LoseFresh(Seat& seat) {
   seat.fresh = false;
-  in_.results.hand_overs[static_cast<std::size_t>(seat.request)].resumed = replica_.now();
-  replica_.ExpectNoMore();
+  in_.results.hand_overs[static_cast<std::size_t>(seat.request)].resumed = machine_.now();
+  machine_.ExpectNoMore();
 }
 
 // ---- For others ----------------------------------------------------------------------------
 
 std::int32_t JobScheduler::Generated(JobIndex index) const {
-  if (replica_.hides_tokens()) return 0;
+  if (machine_.hides_tokens()) return 0;
   const Job& job = state_.job(index);
   const std::int64_t known = job.prefilled() ? job.processed : job.prompt;
   const std::int64_t prompt =
@@ -411,7 +411,7 @@ std::int32_t JobScheduler::Generated(JobIndex index) const {
 }
 
 const PrefixCacheReport& JobScheduler::prefix_cache() {
-  cached_.evicted_blocks = replica_.kv().Evicted();
+  cached_.evicted_blocks = machine_.kv().Evicted();
   return cached_;
 }
 

@@ -22,7 +22,7 @@
 
 #include "serving/replica/batch_scheduler.h"
 #include "serving/replica/decode_group.h"
-#include "serving/replica/replica.h"
+#include "serving/replica/machine.h"
 #include "serving/replica/scheduler.h"
 #include "serving/replica/scheduler_setup.h"
 
@@ -30,7 +30,7 @@ namespace servecast {
 
 class JobScheduler final : public Scheduler {
  public:
-  explicit JobScheduler(Replica& replica);
+  explicit JobScheduler(Machine& machine);
 
   void Enqueue(RequestId request) override;
   bool GiveUp(RequestId request) override;
@@ -45,11 +45,10 @@ class JobScheduler final : public Scheduler {
   void FirstOfRun(const Step& step) override;
   void EndRun(std::int64_t steps) override;
 
-  std::int64_t running() const override { return state_.admitted() - replica_.expected(); }
+  std::int64_t running() const override { return state_.admitted() - machine_.expected(); }
   std::int64_t waiting() const override { return state_.waiting(); }
-  bool HasRequests() const override { return !state_.parked.empty() || replica_.queued() > 0; }
+  bool HasRequests() const override { return !state_.parked.empty() || machine_.waiting() > 0; }
   bool MayStall() const override { return setup_.limits.as_vidur; }
-  TimeNs QuietUntil() override { return replica_.ready(); }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   const PrefixCacheReport& prefix_cache() override;
   void Observe(StepRecord& record) const override;
@@ -72,7 +71,7 @@ class JobScheduler final : public Scheduler {
   MemberKind KindOf(const Job& job) const;
   void Begin(Seat& seat, TimeNs start);
   void CountHit(const Job& job, MemberKind kind);
-  Replica::Withheld Withhold(JobIndex index, RequestId request);
+  Machine::Withheld Withhold(JobIndex index, RequestId request);
   void CountRecompute(const Seat& seat, TimeNs end);
   void End(JobIndex index, Step& step);
   void Park(JobIndex index) {
@@ -96,7 +95,7 @@ class JobScheduler final : public Scheduler {
   const Seat& SeatOf(JobIndex index) const { return seats_[static_cast<std::size_t>(index)]; }
   std::int32_t Generated(JobIndex index) const;
 
-  Replica& replica_;
+  Machine& machine_;
   const ReplicaInput in_;
   const SchedulerSetup& setup_;
   std::unique_ptr<BatchScheduler> rules_;

@@ -7,7 +7,7 @@
 
 namespace servecast {
 
-void Replica::HandOn(Withheld blocks, TimeNs end) {
+void Machine::HandOn(Withheld blocks, TimeNs end) {
   const RequestId request = blocks.request;
   const auto r = static_cast<std::size_t>(request);
   in_.recorder->Left(end);
@@ -21,15 +21,14 @@ void Replica::HandOn(Withheld blocks, TimeNs end) {
   in_.inbox->Report({Inbox::HandOverEvent::Kind::kPrefilled, request, end});
 }
 
-void Replica::Withhold(Withheld blocks) {
+void Machine::Withhold(Withheld blocks) {
   withheld_room_ += kv_.RoomBehind(blocks.tokens);
   SERVECAST_CHECK(place_of_.Find(blocks.request) < 0, "blocks of a request are withheld once");
   place_of_.Insert(blocks.request, static_cast<std::int32_t>(withheld_.size()));
   withheld_.push_back(std::move(blocks));
 }
 
-// Its KV has arrived on the decode side, or is not wanted there any more.
-void Replica::FreeHandedOver(RequestId request, TimeNs time) {
+void Machine::FreeWithheld(RequestId request, TimeNs time) {
   const auto at = static_cast<std::size_t>(place_of_.Find(request));
   SERVECAST_CHECK(at < withheld_.size(), "what is freed is withheld");
   Withheld& held = withheld_[at];
@@ -47,7 +46,7 @@ void Replica::FreeHandedOver(RequestId request, TimeNs time) {
   woken_ = std::min(woken_, time);
 }
 
-void Replica::SendForKv(RequestId request, std::int64_t blocks) {
+void Machine::SendForKv(RequestId request, std::int64_t blocks) {
   ++expected_;
   in_.results.hand_overs[static_cast<std::size_t>(request)].reserved = now_;
   in_.inbox->Report({Inbox::HandOverEvent::Kind::kReserved, request, now_, blocks});
@@ -59,7 +58,7 @@ void Replica::Arrive(RequestId request, TimeNs time) {
   scheduler_->Arrive(request, time);
 }
 
-void Replica::Resume(RequestId request) {
+void Machine::Resume(RequestId request) {
   HandOver& hand_over = in_.results.hand_overs[static_cast<std::size_t>(request)];
   SERVECAST_CHECK(hand_over.arrived >= 0 && hand_over.arrived <= now_,
                   "I14: no request decodes before its KV has arrived");

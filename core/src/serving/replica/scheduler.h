@@ -1,10 +1,9 @@
 // What forms a replica's batches, by rules of its own.
 //
-// The replica (replica.h) is the machine: its clock and inbox, the device or the pipeline stages,
-// the steps in flight, the KV blocks, what clients see and what is recorded. It asks its scheduler
-// what the next step computes, and tells it what became of that. Calls are coarse, one a step or
-// one for many steps of decodes, so they cost nothing beside the work that they ask for. What a
-// scheduler does with the machine's memory the machine checks, by the numbers of the invariants.
+// The replica (replica.h) asks its scheduler what the next step computes, and tells it what became
+// of that. Calls are coarse, one a step or one for many steps of decodes, so they cost nothing
+// beside the work that they ask for. What a scheduler may do with the replica is the machine's
+// (machine.h), which checks it.
 //
 // vllm_scheduler.h has vLLM's rules. Schedulers that form each batch anew (batch_scheduler.h) are
 // behind job_scheduler.h.
@@ -12,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/base.h"
@@ -23,7 +23,7 @@
 
 namespace servecast {
 
-class Replica;
+class Machine;
 
 // What one of several ranks in lock step does in it.
 struct RankPlan {
@@ -133,9 +133,9 @@ class Scheduler {
   // ---- Requests ----
   virtual void Enqueue(RequestId request) = 0;
   // Its client gave up, and what it held is free. False: it is in a step that is in flight, and
-  // will be given up by the scheduler itself (Replica::TimeOut) as that ends.
+  // will be given up by the scheduler itself (Machine::TimeOut) as that ends.
   virtual bool GiveUp(RequestId request) = 0;
-  // KV of a request that it sent for (Replica::SendForKv) has come.
+  // KV of a request that it sent for (Machine::SendForKv) has come.
   virtual void Arrive(RequestId request, TimeNs time) = 0;
   // What was withheld of a request is free again.
   virtual void Freed(std::int64_t /*blocks*/, std::int64_t /*tokens*/) {}
@@ -166,8 +166,9 @@ class Scheduler {
   virtual bool HasRequests() const = 0;
   // Whether it may have some and form nothing: blocks are held for what comes no more.
   virtual bool MayStall() const = 0;
-  // See Engine. Of one with steps in flight, or whose next may be another: now.
-  virtual TimeNs QuietUntil() = 0;
+  // See Engine. Of one with steps in flight, or whose next may be another: now. None: it is quiet
+  // until the replica is ready.
+  virtual std::optional<TimeNs> QuietUntil() { return std::nullopt; }
   virtual void WriteProgress(std::vector<std::int32_t>& generated) const = 0;
   virtual const PrefixCacheReport& prefix_cache() = 0;
   virtual KvOffloadReport kv_offload() const { return {}; }

@@ -121,8 +121,8 @@ void SglangScheduler::StartBudget() {
   const std::int64_t mixed = mixes() ? static_cast<std::int64_t>(running_.size()) : 0;
   // What SGLang adds up request by request is at once a product, but for the rounding: less than a
   // unit in the last place of 2^32 each.
-  const bool all = replica_.in_flight() > 0 && last_decoded_;
-  const std::int64_t pending = all ? decodes_.size() : replica_.in_flight() > 0 ? joined_ : 0;
+  const bool all = machine_.in_flight() > 0 && last_decoded_;
+  const std::int64_t pending = all ? decodes_.size() : machine_.in_flight() > 0 ? joined_ : 0;
   const double estimate = static_cast<double>(goals_ - decodes_.context() + pending) * ratio_;
   budget_.mixed = budget_.current = mixed;
   budget_.total = static_cast<double>(mixed) + estimate;
@@ -222,7 +222,7 @@ SglangScheduler::Verdict SglangScheduler::Test(JobId id) {
   const Verdict verdict = test();
   if (verdict != Verdict::kMemory || !IsAlone()) return verdict;
   // Rule 2 let it ask for more than is ever admitted, and SGLang waits for ever.
-  job.max_new = replica_.kv().total() * page_ - job.prompt - 2 * page_;
+  job.max_new = machine_.kv().total() * page_ - job.prompt - 2 * page_;
   job.limit = std::min(job.limit, job.max_new);
   loose_ = loose_ || job.max_new != job.limit;
   budget_.states.clear();
@@ -377,7 +377,7 @@ bool SglangScheduler::Prefill(StepPlan& plan) {
     Wait(id);
   }
   if (batch_.extends.empty()) {
-    replica_.VictimsLost(static_cast<std::int64_t>(budget_.preempted.size()));  // rule 38
+    machine_.VictimsLost(static_cast<std::int64_t>(budget_.preempted.size()));  // rule 38
     return false;
   }
   TakePrefill();

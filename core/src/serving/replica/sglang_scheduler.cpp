@@ -7,8 +7,8 @@
 
 namespace servecast {
 
-std::unique_ptr<Scheduler> MakeSglangScheduler(Replica& replica) {
-  return std::make_unique<SglangScheduler>(replica);
+std::unique_ptr<Scheduler> MakeSglangScheduler(Machine& machine) {
+  return std::make_unique<SglangScheduler>(machine);
 }
 
 namespace {
@@ -23,19 +23,19 @@ double LeastRatio(const SglangSpec& o) {
 
 }  // namespace
 
-SglangScheduler::SglangScheduler(Replica& replica)
+SglangScheduler::SglangScheduler(Machine& machine)
     : Scheduler({}),
-      replica_(replica),
-      in_(replica.input()),
+      machine_(machine),
+      in_(machine.input()),
       options_(in_.scheduler.sglang),
-      page_(replica.kv().block_size()),
+      page_(machine.kv().block_size()),
       tree_(page_, options_.radix_eviction_policy, in_.requests, in_.one_of_many),
-      free_(replica.kv().total() * page_),
+      free_(machine.kv().total() * page_),
       waiting_(OrdersByKeys()),
       ratio_(FirstRatio(options_)),
       decodes_(page_),
       finishes_(static_cast<std::int32_t>(in_.engine.max_num_seqs)),
-      outputs_(replica.most_in_flight()),
+      outputs_(machine.most_in_flight()),
       embeddings_(in_.setup.kept_embeds) {
   seats_.jobs.assign(static_cast<std::size_t>(in_.engine.max_num_seqs), kNoJob);
   for (auto seat = static_cast<std::int32_t>(in_.engine.max_num_seqs); seat > 0;) {
@@ -47,7 +47,7 @@ SglangScheduler::SglangScheduler(Replica& replica)
 
 // Rule 2.
 void SglangScheduler::Enqueue(RequestId request) {
-  if (counts_.live == 0 && replica_.in_flight() == 0 && replica_.now() > times_.launched_until)
+  if (counts_.live == 0 && machine_.in_flight() == 0 && machine_.now() > times_.launched_until)
     EndIdle();
   const auto r = static_cast<std::size_t>(request);
   if (unused_.empty()) {
@@ -64,7 +64,7 @@ void SglangScheduler::Enqueue(RequestId request) {
   job.prompt = in_.requests.prompt_tokens[r];
   job.priority = in_.requests.priority.empty() ? 0 : in_.requests.priority[r];
   // In whole pages, unless it was said in tokens (rule 55).
-  std::int64_t total = replica_.kv().total() * page_;
+  std::int64_t total = machine_.kv().total() * page_;
   const auto& said = options_.max_total_tokens;
   if (said && WholePages(*said) == total) total = *said;
   // The replica's limit leaves two pages, see scheduler_sglang.cpp.
@@ -109,14 +109,14 @@ void SglangScheduler::EndIdle() {
   for (const JobId id : last_.decoding) Recycle(id);
   last_ = {};
   full_.flag = last_decoded_ = false;
-  if (replica_.most_in_flight() == 1) ratio_ = FirstRatio(options_);
+  if (machine_.most_in_flight() == 1) ratio_ = FirstRatio(options_);
 }
 
 // ---- Memory ----------------------------------------------------------------------------------
 
 // The machine's blocks are those that somebody uses.
 void SglangScheduler::TellMachine() {
-  KvCache& kv = replica_.kv();
+  KvCache& kv = machine_.kv();
   const std::int64_t more = Available() / page_ - kv.free();
   if (more < 0) {
     kv.Take(-more);
@@ -163,12 +163,12 @@ void SglangScheduler::Retract(JobId id, std::int64_t others) {
   const std::int64_t out = Out(job);
   const bool made_none = job.decodes && Kv(job) == job.joined_with;
   Setbacks& setbacks = in_.results.SetbacksOf(r);
-  setbacks.preempted_at = replica_.StartTime();
+  setbacks.preempted_at = machine_.StartTime();
   setbacks.last_step = made_none ? job.last_step : times_.decoded;
   in_.scratch.last_token[r] = LastToken(job);
   if (Pending(job)) {  // its token is made for nothing
     const bool newcomer = made_none || Kv(job) == job.joined_with + 1;
-    Replica::LoseToken(replica_.Newest(), !newcomer);
+    Machine::LoseToken(machine_.Newest(), !newcomer);
   }
   if (finishes_.Has(job.seat)) {
     finishes_.Remove(job.seat);
@@ -185,7 +185,7 @@ void SglangScheduler::Retract(JobId id, std::int64_t others) {
   job.begun = false;
   ++job.life;
   in_.results.generated[r] = static_cast<std::int32_t>(out);
-  replica_.Preempted(job.request);
+  machine_.Preempted(job.request);
 }
 
 // ---- A pass (rule 1) -------------------------------------------------------------------------
@@ -208,7 +208,7 @@ Formed SglangScheduler::Form(StepPlan& plan) {
   std::swap(last_, batch_);
   if (formed) return Formed::kStep;
   last_decoded_ = false;
-  return changed && replica_.in_flight() == 0 ? Formed::kAgain : Formed::kNothing;
+  return changed && machine_.in_flight() == 0 ? Formed::kAgain : Formed::kNothing;
 }
 
 bool SglangScheduler::Schedule(StepPlan& plan) {

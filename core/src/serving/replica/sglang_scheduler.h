@@ -36,14 +36,14 @@
 #include "serving/kv/radix_cache.h"
 #include "serving/replica/decode_group.h"
 #include "serving/replica/image_embeddings.h"
-#include "serving/replica/replica.h"
+#include "serving/replica/machine.h"
 #include "serving/replica/scheduler.h"
 
 namespace servecast {
 
 class SglangScheduler final : public Scheduler {
  public:
-  explicit SglangScheduler(Replica& replica);
+  explicit SglangScheduler(Machine& machine);
 
   void Enqueue(RequestId request) override;
   bool GiveUp(RequestId request) override;
@@ -62,7 +62,6 @@ class SglangScheduler final : public Scheduler {
   std::int64_t waiting() const override { return static_cast<std::int64_t>(waiting_.size()); }
   bool HasRequests() const override { return counts_.live > 0; }
   bool MayStall() const override { return false; }
-  TimeNs QuietUntil() override { return replica_.ready(); }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   const PrefixCacheReport& prefix_cache() override;
   std::int64_t walked() const override { return tree_.walked() + counts_.summed / 8; }
@@ -206,7 +205,7 @@ class SglangScheduler final : public Scheduler {
     return job.decodes ? job.ahead + decodes_.step() : job.kv;
   }
   bool Pending(const Job& job) const {
-    return replica_.in_flight() > 0 && (last_decoded_ || job.joined_in == counts_.passes);
+    return machine_.in_flight() > 0 && (last_decoded_ || job.joined_in == counts_.passes);
   }
   std::int64_t Out(const Job& job) const {
     return job.decodes ? Kv(job) - job.prompt + 1 - (Pending(job) ? 1 : 0) : job.out;
@@ -220,7 +219,7 @@ class SglangScheduler final : public Scheduler {
     if (free_ < tokens && tree_.evictable() > 0) free_ += tree_.Evict(tokens);
   }
   void TellMachine();
-  void HearMachine() { free_ = replica_.kv().free() * page_ - tree_.evictable(); }
+  void HearMachine() { free_ = machine_.kv().free() * page_ - tree_.evictable(); }
   std::int64_t TreePriority(const Job& job) const {
     return options_.enable_priority_scheduling ? job.priority : 0;
   }
@@ -244,7 +243,6 @@ class SglangScheduler final : public Scheduler {
   std::int64_t Encoded(RequestId request, std::int64_t from, std::int64_t to);
   void Begin(Job& job);
   void CountHit(const Job& job);
-  void CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requests);
   void EndIdle();
   void Recycle(JobId id);
 
@@ -302,7 +300,7 @@ class SglangScheduler final : public Scheduler {
   Verdict Test(JobId id);
   // Nobody else runs, or is in this batch.
   bool IsAlone() const {
-    return running_.empty() && batch_.extends.empty() && replica_.in_flight() == 0;
+    return running_.empty() && batch_.extends.empty() && machine_.in_flight() == 0;
   }
   Verdict TestPlain(JobId id);
   Verdict AddPlain(JobId id, std::int64_t total);
@@ -328,7 +326,7 @@ class SglangScheduler final : public Scheduler {
     std::vector<std::pair<std::int64_t, std::int64_t>> states;  // rule 19
   };
 
-  Replica& replica_;
+  Machine& machine_;
   const ReplicaInput in_;
   const SglangSpec options_;
   const std::int64_t page_;

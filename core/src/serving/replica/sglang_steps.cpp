@@ -8,16 +8,6 @@ namespace servecast {
 
 // ---- The batch, for the machine --------------------------------------------------------------
 
-void SglangScheduler::CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requests) {
-  const TimeNs start = replica_.StartTime();
-  if (requests <= 0) return;
-  if (ready >= start) {
-    plan.in_turn += requests;
-  } else {
-    in_.recorder->StepDelay(start, start - ready, requests);
-  }
-}
-
 void SglangScheduler::Fill(StepPlan& plan) {
   wasted_ = 0;
   if (batch_.kind != Kind::kExtend) FillDecodes(plan);
@@ -34,11 +24,11 @@ void SglangScheduler::FillDecodes(StepPlan& plan) {
                    newcomers_.end());
   std::int64_t first = 0;
   for (const Output& output : newcomers_) {
-    CountDelay(plan, At(output.job).last_step, 1);
+    machine_.CountDelay(plan, At(output.job).last_step, 1);
     first += output.last ? 0 : 1;
   }
   const auto newcomers = static_cast<std::int64_t>(newcomers_.size());
-  CountDelay(plan, times_.decoded, decodes_.size() - newcomers);
+  machine_.CountDelay(plan, times_.decoded, decodes_.size() - newcomers);
   plan.decodes = decodes_.size() - first - wasted_;
 }
 
@@ -52,11 +42,11 @@ void SglangScheduler::FillExtends(StepPlan& plan) {
     plan.kv_unused += CeilToPages(job.kv) - job.kv;
     if (job.begun) {
       job.kind = MemberKind::kContinued;
-      CountDelay(plan, job.last_step, 1);
+      machine_.CountDelay(plan, job.last_step, 1);
     } else {
       job.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;
       if (job.kind == MemberKind::kResumed) {
-        CountDelay(plan, in_.results.SetbacksOf(r).last_step, 1);
+        machine_.CountDelay(plan, in_.results.SetbacksOf(r).last_step, 1);
       }
       Begin(job);
       CountHit(job);
@@ -76,7 +66,7 @@ std::int64_t SglangScheduler::Encoded(RequestId request, std::int64_t from, std:
 
 void SglangScheduler::Begin(Job& job) {
   const auto r = static_cast<std::size_t>(job.request);
-  const TimeNs start = replica_.StartTime();
+  const TimeNs start = machine_.StartTime();
   job.begun = true;
   job.admitted = start;
   in_.results.state[r] = RequestState::kRunning;
@@ -153,7 +143,7 @@ void SglangScheduler::EndDecodes(Outputs& outputs) {
 
 void SglangScheduler::LaunchDecodes(Step& step, Outputs& outputs) {
   step.before = times_.decoded;
-  for (std::int64_t i = 0; i < wasted_; ++i) Replica::LoseToken(step, false);
+  for (std::int64_t i = 0; i < wasted_; ++i) Machine::LoseToken(step, false);
   for (const Output& output : newcomers_) {
     if (!output.last) outputs.first.push_back(output);
   }
@@ -208,7 +198,7 @@ void SglangScheduler::Apply(Step& step) {
     if (IsNow(output)) ExtendDone(output, step);
   }
   for (const Output& output : outputs.first) {
-    if (IsNow(output)) replica_.NextToken(step, step.end - output.previous);
+    if (IsNow(output)) machine_.NextToken(step, step.end - output.previous);
   }
   for (const Output& output : outputs.last) {
     if (IsNow(output)) Finish(output, step);
@@ -219,9 +209,9 @@ void SglangScheduler::Apply(Step& step) {
 void SglangScheduler::ExtendDone(const Output& output, Step& step) {
   Job& job = At(output.job);
   if (output.previous < 0) {
-    replica_.FirstToken(job.request, step);
+    machine_.FirstToken(job.request, step);
   } else {
-    replica_.NextToken(step, step.end - output.previous);
+    machine_.NextToken(step, step.end - output.previous);
   }
   if (output.last) return Finish(output, step);
   CacheUnfinished(job, false);
@@ -238,7 +228,7 @@ void SglangScheduler::Finish(const Output& output, Step& step) {
   job.done = true;
   --ending_;
   --counts_.live;
-  replica_.Finish(request, job.limit, step);
+  machine_.Finish(request, job.limit, step);
 }
 
 // ---- Many steps at once ----------------------------------------------------------------------
@@ -296,8 +286,8 @@ void SglangScheduler::EndRun(std::int64_t steps) {
   ratio_ = RatioAfter(steps);
   last_decoded_ = true;
   counts_.passes += steps;
-  times_.decoded = times_.launched_until = replica_.StartTime();
-  if (replica_.in_flight() > 0) times_.decoded_before = replica_.Newest().start;
+  times_.decoded = times_.launched_until = machine_.StartTime();
+  if (machine_.in_flight() > 0) times_.decoded_before = machine_.Newest().start;
 }
 
 // ---- For others ------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ VllmScheduler::Drafts::Drafts(const ReplicaInput& in, const DraftRules& rules,
 
 void VllmScheduler::StartDrafts() {
   in_.scratch.draws.resize(in_.requests.arrival.size());
-  drafts_ = std::make_unique<Drafts>(in_, rules_, replica_.most_in_flight());
+  drafts_ = std::make_unique<Drafts>(in_, rules_, machine_.most_in_flight());
   drafts_->groups = MayGroup();
 }
 
@@ -41,9 +41,9 @@ void VllmScheduler::BeginDrafts(Call& call) {
   const std::int64_t members = group.size(), blocks = group.blocks();
   call.budget -= members * group.tokens();
   const std::int64_t accepted = group.Begin();
-  kv_.Take(group.blocks() - blocks, replica_.now());
+  kv_.Take(group.blocks() - blocks, machine_.now());
   drafts_->group_made = members + accepted;
-  replica_.Verified(members, members * group.drafts(), accepted, accepted);
+  machine_.Verified(members, members * group.drafts(), accepted, accepted);
 }
 
 // What the outputs of those apart will be.
@@ -82,14 +82,14 @@ void VllmScheduler::DrawOutputs() {
   step.members = members;
   step.makers = makers;
   step.tokens = tokens;
-  replica_.Verified(verified, all_drafts, all_accepted, tokens - makers);
+  machine_.Verified(verified, all_drafts, all_accepted, tokens - makers);
 }
 
-void VllmScheduler::FillGroup(StepPlan& plan, TimeNs start) {
+void VllmScheduler::FillGroup(StepPlan& plan) {
   const DraftGroup& group = drafts_->group;
   if (group.empty()) return;
   const std::int64_t members = group.size();
-  CountDelay(plan, start, group.last_step(), members);
+  machine_.CountDelay(plan, group.last_step(), members);
   plan.shape.decode_kv_blocks += group.blocks();
   AddDrafted(plan.drafted, group.tokens(), group.computed() - members * group.tokens(), members);
   plan.kv_unused += group.blocks() * kv_.block_size() - group.computed();
@@ -138,7 +138,7 @@ void VllmScheduler::AdvanceDrafted(Step& step) {
 // Gaps of one length that follow each other become one sample.
 [[gnu::always_inline]] void VllmScheduler::CountGap(const Step& step, TimeNs gap) {
   Drafts& d = *drafts_;
-  if (d.gaps > 0 && gap != d.gap) replica_.NextToken(step, d.gap, std::exchange(d.gaps, 0));
+  if (d.gaps > 0 && gap != d.gap) machine_.NextToken(step, d.gap, std::exchange(d.gaps, 0));
   d.gap = gap;
   ++d.gaps;
 }
@@ -153,14 +153,14 @@ void VllmScheduler::AdvanceDrafted(Step& step) {
   const std::int64_t generated = in_.results.generated[r] + output.made;
   in_.results.generated[r] = static_cast<std::int32_t>(generated);
   if (generated == output.made) {
-    replica_.FirstToken(output.request, step);
+    machine_.FirstToken(output.request, step);
   } else {
     // A client gets all of them at once; what delays each of them adds up.
     CountGap(step, step.end - last_token_[r] + (output.made - 1) * drafts_->token_delay);
   }
   last_token_[r] = step.end;
   if (!runs) {  // a victim
-    if (generated == replica_.OutputLimit(output.request)) {
+    if (generated == machine_.OutputLimit(output.request)) {
       Finish(output.request, output.slot, step);
     }
     return;
@@ -195,14 +195,14 @@ void VllmScheduler::ApplyDrafted(Step& step) {
   const std::int64_t next = rules_.After(made.members);
   for (const Verified& output : made.outputs) Deliver(output, step, next);
   if (!d.group.empty()) DeliverGroup(step);
-  if (d.gaps > 0) replica_.NextToken(step, d.gap, std::exchange(d.gaps, 0));
+  if (d.gaps > 0) machine_.NextToken(step, d.gap, std::exchange(d.gaps, 0));
 }
 
 // What steps in flight make of it no client reads.
 void VllmScheduler::GiveUpDrafted(SlotId id) {
   if (SlotAt(id).phase == Phase::kVerify) LeaveGroup(id);
-  for (std::size_t i = 0; i < replica_.in_flight(); ++i) {
-    Step& step = replica_.InFlight(i);
+  for (std::size_t i = 0; i < machine_.in_flight(); ++i) {
+    Step& step = machine_.InFlight(i);
     for (const Verified& output : drafts_->steps[step.place].outputs) {
       if (output.request == SlotAt(id).request) step.sampled -= output.made;
     }
@@ -252,7 +252,7 @@ bool VllmScheduler::Joins(const Slot& slot) const {
   const DraftGroup& group = drafts_->group;
   const auto r = static_cast<std::size_t>(slot.request);
   if (!slot.decodes || d.drafts != group.drafts()) return false;
-  if (d.in_flight != replica_.in_flight()) return false;
+  if (d.in_flight != machine_.in_flight()) return false;
   if (!group.empty() &&
       (slot.busy_until != group.last_step() || last_token_[r] != group.last_token()))
     return false;
@@ -260,8 +260,8 @@ bool VllmScheduler::Joins(const Slot& slot) const {
       slot.computed + group.tokens() + rules_.lookahead > in_.max_model_len) {
     return false;
   }
-  for (std::size_t i = 0; i < replica_.in_flight(); ++i) {
-    const std::vector<Verified>& members = drafts_->steps[replica_.InFlight(i).place].outputs;
+  for (std::size_t i = 0; i < machine_.in_flight(); ++i) {
+    const std::vector<Verified>& members = drafts_->steps[machine_.InFlight(i).place].outputs;
     const auto member = std::find_if(members.begin(), members.end(), [&slot](const Verified& m) {
       return m.request == slot.request;
     });
@@ -290,8 +290,8 @@ void VllmScheduler::JoinGroup(SlotId id) {
   slot.of_drafts.place = place;
   drafts_->newest = std::max(drafts_->newest, slot.admission);
   if (seats_.any()) seats_.JoinGroup(slot.request);
-  for (std::size_t i = 0; i < replica_.in_flight(); ++i) {
-    const std::size_t step = replica_.InFlight(i).place;
+  for (std::size_t i = 0; i < machine_.in_flight(); ++i) {
+    const std::size_t step = machine_.InFlight(i).place;
     std::vector<Verified>& members = drafts_->steps[step].outputs;
     const auto member = std::find_if(members.begin(), members.end(), [&slot](const Verified& m) {
       return m.request == slot.request;
@@ -307,10 +307,10 @@ void VllmScheduler::LeaveGroup(SlotId id) {
   Drafted& d = slot.of_drafts;
   DraftGroup& group = drafts_->group;
   const auto r = static_cast<std::size_t>(slot.request);
-  d.in_flight = replica_.in_flight();
+  d.in_flight = machine_.in_flight();
   d.coming = 0;
   for (std::size_t i = 0; i < d.in_flight; ++i) {
-    const std::size_t step = replica_.InFlight(i).place;
+    const std::size_t step = machine_.InFlight(i).place;
     const std::int64_t accepted = group.AcceptedIn(step, d.place);
     drafts_->steps[step].outputs.push_back({.request = slot.request,
                                             .slot = id,
@@ -370,13 +370,13 @@ void VllmScheduler::DeliverGroup(const Step& step) {
   DraftGroup& group = drafts_->group;
   const TimeNs gap = step.end - group.last_token();
   if (drafts_->token_delay == 0) {
-    replica_.NextToken(step, gap, group.size());
+    machine_.NextToken(step, gap, group.size());
   } else {
     const std::vector<std::int64_t>& tally = group.Tally(step.place);
     for (std::size_t accepted = 0; accepted < tally.size(); ++accepted) {
       if (tally[accepted] == 0) continue;
       const TimeNs delays = static_cast<TimeNs>(accepted) * drafts_->token_delay;
-      replica_.NextToken(step, gap + delays, tally[accepted]);
+      machine_.NextToken(step, gap + delays, tally[accepted]);
     }
   }
   group.Apply(step.place, step.end);

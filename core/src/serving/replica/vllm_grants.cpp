@@ -62,7 +62,7 @@ void VllmScheduler::Schedule(Call& call) {
     Admit(call);
     if (!passed_.empty()) PutBackPassed();
   }
-  replica_.SmoothPreemptions(plan.preempted.size(), running_);
+  machine_.SmoothPreemptions(plan.preempted.size(), running_);
 }
 
 // E2 to E4: before the first image that cannot be encoded now.
@@ -102,7 +102,7 @@ bool VllmScheduler::GrantAll(Call& call) {
   if (budget < 0 && (staged() || images)) return GiveBack(images);
   SERVECAST_CHECK(budget >= 0, "no decode is left out for lack of budget");
   if (blocks > Free()) return GiveBack(images);
-  kv_.Take(blocks, replica_.now());
+  kv_.Take(blocks, machine_.now());
   for (const SlotId id : apart_) {
     Slot& slot = SlotAt(id);
     if (slot.chunk > 0) TakeChunk(slot);
@@ -140,7 +140,7 @@ void VllmScheduler::GrantByPreempting(Call& call) {
         Preempt(victim, call);
       }
       if (ended) break;
-      kv_.Take(blocks, replica_.now());
+      kv_.Take(blocks, machine_.now());
       if (images) images_->Take(slot.request);
       slot.chunk = tokens;
       if (apart) TakeChunk(slot);
@@ -250,7 +250,7 @@ RequestId VllmScheduler::NextToAdmit() {
     AdapterSeats::Place place{.request = head};
     if (queue_.by_key()) {
       const TimeNs arrival = in_.requests.arrival[static_cast<std::size_t>(head)];
-      place = {replica_.policy().KeyOf(head), arrival, head, head};
+      place = {machine_.policy().KeyOf(head), arrival, head, head};
     }
     if (aside != nullptr && (!queue_.by_key() || *aside < place)) return aside->request;
     if (seats_.MaySeat(head)) return head;
@@ -297,17 +297,17 @@ void VllmScheduler::Admit(Call& call) {
     if (drafts_) {
       slot.of_drafts.registered = slot.computed;
       slot.of_drafts.most = in_.requests.prompt_tokens[static_cast<std::size_t>(request)] +
-                            replica_.OutputLimit(request);
+                            machine_.OutputLimit(request);
       slot.of_drafts.padded = padded_;
     }
     kv_.HoldHit(slot.holding);
     KvTiers::Loaded loaded{};
     if (hit_.stored > 0) {
-      loaded = kv_.LoadHit(replica_.now());
+      loaded = kv_.LoadHit(machine_.now());
       call.plan.shape.transfer_blocks += hit_.stored;
       call.plan.transfer += kv_.TransferTime(loaded);
     }
-    kv_.Take(kv_.WithWindows(slot.blocks) - hit_.blocks, replica_.now());
+    kv_.Take(kv_.WithWindows(slot.blocks) - hit_.blocks, machine_.now());
     Register(slot, slot.computed + slot.chunk);
     call.budget -= slot.chunk;
     apart_.push_back(id);
@@ -368,7 +368,7 @@ bool VllmScheduler::CollectGarbage() {
   const double freed = std::ceil(in_.engine.gc_fraction * static_cast<double>(garbage_.blocks));
   garbage_.blocks -= static_cast<std::int64_t>(freed);
   garbage_.due += garbage_.pass;
-  replica_.GarbageCollected();
+  machine_.GarbageCollected();
   return true;
 }
 
@@ -389,11 +389,11 @@ void VllmScheduler::Preempt(SlotId id, Call& call) {
     LeaveApart(id);
   } else {
     --endings_;
-    if (replica_.HandsOver(slot.request)) {
+    if (machine_.HandsOver(slot.request)) {
       if (staged()) {
-        replica_.LoseTokenAt(slot.busy_until, false);
+        machine_.LoseTokenAt(slot.busy_until, false);
       } else {
-        Replica::LoseToken(replica_.Newest(), false);
+        Machine::LoseToken(machine_.Newest(), false);
       }
     }
   }
@@ -402,9 +402,9 @@ void VllmScheduler::Preempt(SlotId id, Call& call) {
     images_->TakeOut(slot.request);
     images_->Drop(slot.request);
   }
-  replica_.Preempted(slot.request);
+  machine_.Preempted(slot.request);
   call.plan.preempted.push_back(slot.request);
-  queue_.PushPreempted(replica_.policy().KeyOf(slot.request), in_.requests.arrival[r],
+  queue_.PushPreempted(machine_.policy().KeyOf(slot.request), in_.requests.arrival[r],
                        slot.request);
   RemoveFromRunning(id);
 }
@@ -415,7 +415,7 @@ void VllmScheduler::Preempt(SlotId id, Call& call) {
 void VllmScheduler::ReleaseBlocks(Slot& slot, std::int64_t granted, bool findable) {
   const bool decoded = slot.phase != Phase::kApart;
   const std::int64_t held = slot.computed + granted;
-  const std::int64_t unknown = decoded && replica_.in_flight() > 0 && !staged() ? 1 : 0;
+  const std::int64_t unknown = decoded && machine_.in_flight() > 0 && !staged() ? 1 : 0;
   std::int64_t registered = decoded ? std::max(slot.joined_with, held - unknown) : held;
   if (drafts_) registered = slot.of_drafts.registered;
   kv_.Release(slot.holding, slot.request, decoded ? kv_.BlocksFor(held) : slot.blocks, registered,

@@ -18,20 +18,20 @@ void VllmScheduler::HandOn(RequestId request, SlotId id, TimeNs end) {
   Slot& slot = SlotAt(id);
   --endings_;
   const std::int64_t prompt = in_.requests.prompt_tokens[static_cast<std::size_t>(request)];
-  Replica::Withheld held{request, std::exchange(slot.holding, {}), kv_.BlocksFor(prompt), prompt};
+  Machine::Withheld held{request, std::exchange(slot.holding, {}), kv_.BlocksFor(prompt), prompt};
   RemoveFromRunning(id);
-  replica_.HandOn(std::move(held), end);
+  machine_.HandOn(std::move(held), end);
 }
 
 // Requires: HeadBlockedBy found that it can be, and nothing happened since.
 void VllmScheduler::Reserve(RequestId request) {
   Incoming incoming{request, {}};
   kv_.HoldHit(incoming.holding);
-  kv_.Take(kv_.BlocksFor(Known(request)) - hit_.blocks, replica_.now());
+  kv_.Take(kv_.BlocksFor(Known(request)) - hit_.blocks, machine_.now());
   incoming_.push_back(std::move(incoming));
   const std::int64_t of_prompt =
       kv_.BlocksFor(in_.requests.prompt_tokens[static_cast<std::size_t>(request)]);
-  replica_.SendForKv(request, of_prompt - hit_.blocks);
+  machine_.SendForKv(request, of_prompt - hit_.blocks);
 }
 
 void VllmScheduler::Arrive(RequestId request, TimeNs) {
@@ -53,7 +53,7 @@ void VllmScheduler::AdmitArrived(Call& call) {
     if (call.budget <= 0) call.plan.blocked = BlockedBy::kTokenBudget;
     if (call.plan.blocked != BlockedBy::kNothing) break;
     const RequestId request = arrived_[admitted];
-    replica_.Resume(request);
+    machine_.Resume(request);
     const auto at = std::find_if(incoming_.begin(), incoming_.end(),
                                  [request](const Incoming& i) { return i.request == request; });
     const SlotId id = AddToRunning(request);
@@ -81,13 +81,13 @@ bool VllmScheduler::GiveUpTransfer(RequestId request) {
     return false;
   }
   if (ComesByTransfer(request)) {
-    in_.inbox->Report({Inbox::HandOverEvent::Kind::kAbandoned, request, replica_.now()});
+    in_.inbox->Report({Inbox::HandOverEvent::Kind::kAbandoned, request, machine_.now()});
     return false;
   }
   const auto held = std::find_if(incoming_.begin(), incoming_.end(),
                                  [request](const Incoming& i) { return i.request == request; });
   if (held == incoming_.end()) return false;  // preempted, since it arrived
-  replica_.ExpectNoMore();
+  machine_.ExpectNoMore();
   const auto there = std::find(arrived_.begin(), arrived_.end(), request);
   if (there == arrived_.end()) return true;
   arrived_.erase(there);

@@ -9,27 +9,27 @@
 
 namespace servecast {
 
-std::unique_ptr<Scheduler> MakeVllmScheduler(Replica& replica) {
-  return std::make_unique<VllmScheduler>(replica);
+std::unique_ptr<Scheduler> MakeVllmScheduler(Machine& machine) {
+  return std::make_unique<VllmScheduler>(machine);
 }
 
-VllmScheduler::VllmScheduler(Replica& replica)
+VllmScheduler::VllmScheduler(Machine& machine)
     : Scheduler({}),
-      replica_(replica),
-      in_(replica.input()),
-      kv_(replica.kv()),
+      machine_(machine),
+      in_(machine.input()),
+      kv_(machine.kv()),
       rules_(in_.engine),
       watermark_blocks_(
           static_cast<std::int64_t>(in_.engine.watermark * static_cast<double>(in_.pool_blocks))),
-      victim_by_priority_(replica.policy().victim_by_priority()),
-      queue_(in_.results.state, replica.policy().by_key()),
+      victim_by_priority_(machine.policy().victim_by_priority()),
+      queue_(in_.results.state, machine.policy().by_key()),
       seats_(in_.engine.max_loras, in_.requests.lora),
       images_(MakeEncoderCache(in_.requests,
                                std::max(in_.engine.max_num_batched_tokens, in_.most_image_tokens),
                                in_.engine.disable_chunked_mm_input)),
       last_token_(in_.scratch.last_token),
       slot_of_(in_.scratch.slot),
-      outputs_(replica.most_in_flight()) {
+      outputs_(machine.most_in_flight()) {
   const auto slots =
       static_cast<std::size_t>(std::min(in_.engine.max_num_seqs, in_.requests.size()));
   const std::size_t groups = in_.stages == nullptr ? 1 : in_.stages->size() + 1;
@@ -47,7 +47,7 @@ VllmScheduler::VllmScheduler(Replica& replica)
 }
 
 void VllmScheduler::Enqueue(RequestId request) {
-  queue_.Push(replica_.policy().KeyOf(request),
+  queue_.Push(machine_.policy().KeyOf(request),
               in_.requests.arrival[static_cast<std::size_t>(request)], request);
 }
 
@@ -55,12 +55,12 @@ void VllmScheduler::Enqueue(RequestId request) {
 
 // What the call granted, as a batch.
 [[gnu::always_inline]] void VllmScheduler::Fill(StepPlan& plan) {
-  const TimeNs start = replica_.StartTime();
+  const TimeNs start = machine_.StartTime();
   BatchShape shape = group_->shape();
   shape.transfer_blocks = plan.shape.transfer_blocks;
   plan.decodes = group_->size();
   plan.kv_unused = UnusedBeside() + group_->unused();
-  CountDelay(plan, start, staged() && plan.decodes > 0 ? group_->end : start, plan.decodes);
+  machine_.CountDelay(plan, staged() && plan.decodes > 0 ? group_->end : start, plan.decodes);
   if (drafts_) DrawOutputs();
   for (const SlotId id : apart_) {
     Slot& slot = SlotAt(id);
@@ -68,15 +68,15 @@ void VllmScheduler::Enqueue(RequestId request) {
     if (slot.chunk == 0) continue;
     const auto r = static_cast<std::size_t>(slot.request);
     if (slot.kind == MemberKind::kContinued) {
-      CountDelay(plan, start, slot.busy_until, 1);
+      machine_.CountDelay(plan, slot.busy_until, 1);
     } else {
       if (in_.results.first_scheduled[r] < 0) in_.results.first_scheduled[r] = start;
       slot.admitted = start;
-      slot.transfer_before = replica_.transfer_total();
+      slot.transfer_before = machine_.transfer_total();
       slot.interference_before = group_->interference;
       if (slot.kind == MemberKind::kResumed) CountWait(slot);
       if (slot.kind == MemberKind::kResumed || slot.decodes) {
-        CountDelay(plan, start, WaitsSince(slot), 1);
+        machine_.CountDelay(plan, WaitsSince(slot), 1);
       }
     }
     if (slot.decodes) {
@@ -96,7 +96,7 @@ void VllmScheduler::Enqueue(RequestId request) {
   if (images_) shape.images = images_->images();
   plan.shape = shape;
   plan.host = std::exchange(garbage_.due, 0);
-  if (drafts_) FillGroup(plan, start);
+  if (drafts_) FillGroup(plan);
   if (seats_.any_used()) CountAdapters(plan);
 }
 
@@ -211,7 +211,7 @@ void VllmScheduler::AdvanceApart(const Step& step, Outputs& outputs) {
     if (!slot.decodes || output.generated == 1) CountPrefill(slot, step.end);
     slot.joined_with = slot.computed;
     slot.decodes = false;
-    if (output.generated == replica_.OutputLimit(slot.request)) {
+    if (output.generated == machine_.OutputLimit(slot.request)) {
       CountDecode(slot, *group_);  // if it caught up
       slot.phase = Phase::kEnding;
       ++endings_;
@@ -233,13 +233,13 @@ void VllmScheduler::AdvanceApart(const Step& step, Outputs& outputs) {
 
 [[gnu::always_inline]] void VllmScheduler::Deliver(const Output& output, const Step& step) {
   const auto r = static_cast<std::size_t>(output.request);
-  if (in_.results.state[r] == RequestState::kTimedOut || replica_.hides_tokens()) return;
+  if (in_.results.state[r] == RequestState::kTimedOut || machine_.hides_tokens()) return;
   if (LosesToken(output.request)) return;
   in_.results.generated[r] = output.generated;
   if (output.generated == 1) {
-    replica_.FirstToken(output.request, step);
+    machine_.FirstToken(output.request, step);
   } else {
-    replica_.NextToken(step, step.end - output.previous);
+    machine_.NextToken(step, step.end - output.previous);
   }
 }
 
@@ -259,10 +259,10 @@ void VllmScheduler::Apply(Step& step) {
 void VllmScheduler::Finish(RequestId request, SlotId id, Step& step) {
   const RequestState state = in_.results.state[static_cast<std::size_t>(request)];
   if (state == RequestState::kTimedOut) return;
-  if (replica_.HandsOver(request)) return HandOn(request, id, step.end);
+  if (machine_.HandsOver(request)) return HandOn(request, id, step.end);
   if (state == RequestState::kQueued) {  // preempted with its last token in flight
     LeaveQueue(request);
-    replica_.EndedInQueue();
+    machine_.EndedInQueue();
   } else {
     Slot& slot = SlotAt(id);
     const std::int64_t free = kv_.free();
@@ -277,7 +277,7 @@ void VllmScheduler::Finish(RequestId request, SlotId id, Step& step) {
     LeaveGarbage(free);
     RemoveFromRunning(id);
   }
-  replica_.Finish(request, replica_.OutputLimit(request), step);
+  machine_.Finish(request, machine_.OutputLimit(request), step);
 }
 
 // ---- Many steps at once --------------------------------------------------------------------
@@ -340,16 +340,16 @@ void VllmScheduler::EndsMember(Step& step) {
 }
 
 // Foresees what a run would do.
-TimeNs VllmScheduler::QuietUntil() {
-  const TimeNs now = replica_.now();
+std::optional<TimeNs> VllmScheduler::QuietUntil() {
+  const TimeNs now = machine_.now();
   const bool decodes_only = group_->size() > 0 && apart_.empty() && endings_ == 0 &&
-                            queue_.size() == 0 && incoming_.empty() && !replica_.withholds();
+                            queue_.size() == 0 && incoming_.empty() && !machine_.withholds();
   if (!decodes_only || staged() || in_.windows.any() || seats_.any() || garbage_.blocks > 0 ||
       in_.latency.PreemptionWeight() != 0 || in_.inbox->NextEnqueue() != kNever) {
     return now;
   }
   // What ends leaves at `time`.
-  const TimeNs time = group_->QuietUntil(in_.latency, replica_.StartTime(), kv_.free());
+  const TimeNs time = group_->QuietUntil(in_.latency, machine_.StartTime(), kv_.free());
   return std::max(std::min(time - 1, in_.inbox->NextTimeout()), now);
 }
 
@@ -362,7 +362,7 @@ void VllmScheduler::JoinDecodes(SlotId id) {
   slot.phase = Phase::kDecode;
   slot.group = group_;
   if (seats_.any()) seats_.JoinGroup(slot.request);
-  slot.ahead = group_->Join(id, slot.computed, replica_.OutputLimit(slot.request) - generated,
+  slot.ahead = group_->Join(id, slot.computed, machine_.OutputLimit(slot.request) - generated,
                             slot.admission);
 }
 
@@ -385,7 +385,7 @@ bool VllmScheduler::GiveUp(RequestId request) {
   if (images_) images_->Drop(request);
   if (in_.results.state[r] == RequestState::kQueued) {
     if (!GiveUpTransfer(request)) LeaveQueue(request);
-    replica_.QueueChanged();
+    machine_.QueueChanged();
     if (!held_.empty()) GiveUpHeld(request);
   } else if (in_.results.state[r] == RequestState::kRunning) {
     GiveUpRunning(slot_of_[r]);
@@ -406,9 +406,9 @@ void VllmScheduler::GiveUpRunning(SlotId id) {
   if (in_flight) {  // its token is made, but no client reads it
     const bool decoded = computed > slot.joined_with;
     if (staged()) {
-      replica_.LoseTokenAt(BusyUntil(slot), decoded);
+      machine_.LoseTokenAt(BusyUntil(slot), decoded);
     } else {
-      Replica::LoseToken(replica_.Newest(), decoded);
+      Machine::LoseToken(machine_.Newest(), decoded);
     }
   }
   if (slot.phase == Phase::kDecode) {
@@ -438,7 +438,7 @@ VllmScheduler::SlotId VllmScheduler::AddToRunning(RequestId request) {
   slot.granted_call = -1;
   slot.busy_until = 0;
   if (drafts_) slot.of_drafts = {};
-  slot.priority = replica_.policy().PriorityOf(request);
+  slot.priority = machine_.policy().PriorityOf(request);
   slot.phase = Phase::kApart;
   slot.decodes = false;
   slot.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;

@@ -26,7 +26,7 @@
 #include "serving/replica/draft_group.h"
 #include "serving/replica/draft_rules.h"
 #include "serving/replica/encoder_cache.h"
-#include "serving/replica/replica.h"
+#include "serving/replica/machine.h"
 #include "serving/replica/scheduler.h"
 #include "serving/replica/wait_queue.h"
 
@@ -34,7 +34,7 @@ namespace servecast {
 
 class VllmScheduler final : public Scheduler {
  public:
-  explicit VllmScheduler(Replica& replica);
+  explicit VllmScheduler(Machine& machine);
 
   void Enqueue(RequestId request) override;
   bool GiveUp(RequestId request) override;
@@ -56,7 +56,7 @@ class VllmScheduler final : public Scheduler {
   std::int64_t image_hits() const override { return images_ ? images_->hits() : 0; }
   bool HasRequests() const override { return running_ > 0 || waiting() > 0 || !incoming_.empty(); }
   bool MayStall() const override { return !incoming_.empty(); }
-  TimeNs QuietUntil() override;
+  std::optional<TimeNs> QuietUntil() override;
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   const PrefixCacheReport& prefix_cache() override;
   KvOffloadReport kv_offload() const override;
@@ -263,7 +263,7 @@ class VllmScheduler final : public Scheduler {
   void StartDrafts();
   void BeginDrafts(Call& call);
   void DrawOutputs();
-  void FillGroup(StepPlan& plan, TimeNs start);
+  void FillGroup(StepPlan& plan);
   void AdvanceDrafted(Step& step);
   void ApplyDrafted(Step& step);
   inline void Deliver(const Verified& output, Step& step, std::int64_t next);
@@ -285,7 +285,7 @@ class VllmScheduler final : public Scheduler {
   void DeliverGroup(const Step& step);
   // Steps in flight compute so much of each of its members.
   std::int64_t AheadInGroup() const {
-    return static_cast<std::int64_t>(replica_.in_flight()) * drafts_->group.tokens();
+    return static_cast<std::int64_t>(machine_.in_flight()) * drafts_->group.tokens();
   }
 
   // Where its time goes (vllm_times.cpp).
@@ -293,30 +293,21 @@ class VllmScheduler final : public Scheduler {
   void CountPrefill(Slot& slot, TimeNs end) {
     const bool again =
         slot.known > in_.requests.prompt_tokens[static_cast<std::size_t>(slot.request)];
-    if (again || replica_.transfer_total() != slot.transfer_before) CountSlowPrefill(slot, end);
+    if (again || machine_.transfer_total() != slot.transfer_before) CountSlowPrefill(slot, end);
     slot.interference_before = group_->interference;
-    slot.transfer_before = replica_.transfer_total();
+    slot.transfer_before = machine_.transfer_total();
   }
   void CountSlowPrefill(const Slot& slot, TimeNs end);
   // Of its group; of one that caught up, the group that it was scheduled with.
   void CountDecode(const Slot& slot, const DecodeGroup& group) {
     in_.results.interference[static_cast<std::size_t>(slot.request)] +=
         group.interference - slot.interference_before;
-    if (replica_.transfer_total() != slot.transfer_before) CountTransfer(slot);
+    if (machine_.transfer_total() != slot.transfer_before) CountTransfer(slot);
   }
   void CountTransfer(const Slot& slot);
   void CountPreemption(const Slot& slot);
   TimeNs LastStepOf(const Slot& slot) const;
   TimeNs WaitsSince(const Slot& slot) const;
-  // Of a step that is launched: by how much it comes later for some of its members than their step
-  // before, or than their KV from a prefill replica; or that they do not wait at all.
-  void CountDelay(StepPlan& plan, TimeNs start, TimeNs ready, std::int64_t members) {
-    if (ready >= start) {
-      plan.in_turn += members;
-    } else {
-      in_.recorder->StepDelay(start, start - ready, members);
-    }
-  }
   // Room in the blocks of requests that are neither apart nor in the open group.
   std::int64_t UnusedBeside() const;
 
@@ -324,7 +315,7 @@ class VllmScheduler final : public Scheduler {
   void HandOn(RequestId request, SlotId id, TimeNs end);
   // Preempted with its first token in flight: the blocks that it would hand over are gone.
   bool LosesToken(RequestId request) const {
-    return replica_.HandsOver(request) &&
+    return machine_.HandsOver(request) &&
            in_.results.state[static_cast<std::size_t>(request)] == RequestState::kQueued;
   }
   bool ComesByTransfer(RequestId request) const {
@@ -350,7 +341,7 @@ class VllmScheduler final : public Scheduler {
   }
   // Whether a token of it, not apart, is in flight.
   bool InFlight(const Slot& slot) const {
-    return staged() ? BusyUntil(slot) > replica_.now() : replica_.in_flight() > 0;
+    return staged() ? BusyUntil(slot) > machine_.now() : machine_.in_flight() > 0;
   }
   void Hold(const Slot& slot);
   const Held* HeldOf(RequestId request) const;
@@ -372,10 +363,10 @@ class VllmScheduler final : public Scheduler {
   // When the latest token of a request that decodes in the group is, or will be, delivered.
   TimeNs LastTokenTime(const DecodeGroup& group) const {
     if (staged()) return group.end;
-    return replica_.in_flight() > 0 ? replica_.Newest().end : replica_.now();
+    return machine_.in_flight() > 0 ? machine_.Newest().end : machine_.now();
   }
 
-  Replica& replica_;
+  Machine& machine_;
   const ReplicaInput in_;
   KvCache& kv_;
   const DraftRules rules_;

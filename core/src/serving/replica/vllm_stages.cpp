@@ -47,11 +47,11 @@ void VllmScheduler::PlacePrefills() {
 // ---- Victims in flight ---------------------------------------------------------------------
 
 void VllmScheduler::Hold(const Slot& slot) {
-  const auto over = [this](const Held& held) { return held.until <= replica_.now(); };
+  const auto over = [this](const Held& held) { return held.until <= machine_.now(); };
   held_.erase(std::remove_if(held_.begin(), held_.end(), over), held_.end());
-  if (BusyUntil(slot) <= replica_.now()) return;
+  if (BusyUntil(slot) <= machine_.now()) return;
   const std::int64_t computed = ComputedNow(slot);
-  const bool token = slot.phase != Phase::kApart && !replica_.HandsOver(slot.request);
+  const bool token = slot.phase != Phase::kApart && !machine_.HandsOver(slot.request);
   const std::int64_t delivered =
       computed - in_.requests.prompt_tokens[static_cast<std::size_t>(slot.request)];
   held_.push_back({slot.request, BusyUntil(slot), token ? delivered : -1,
@@ -60,7 +60,7 @@ void VllmScheduler::Hold(const Slot& slot) {
 
 const VllmScheduler::Held* VllmScheduler::HeldOf(RequestId request) const {
   for (const Held& held : held_) {
-    if (held.request == request && held.until > replica_.now()) return &held;
+    if (held.request == request && held.until > machine_.now()) return &held;
   }
   return nullptr;
 }
@@ -70,7 +70,7 @@ void VllmScheduler::PutBackPassed() {
   for (; !passed_.empty(); passed_.pop_back()) {
     const RequestId request = passed_.back();
     const TimeNs arrival = in_.requests.arrival[static_cast<std::size_t>(request)];
-    queue_.PushPreempted(replica_.policy().KeyOf(request), arrival, request);
+    queue_.PushPreempted(machine_.policy().KeyOf(request), arrival, request);
   }
 }
 
@@ -80,7 +80,7 @@ void VllmScheduler::GiveUpHeld(RequestId request) {
   if (held == nullptr || held->delivered < 0) return;
   in_.results.generated[static_cast<std::size_t>(request)] =
       static_cast<std::int32_t>(held->delivered);
-  replica_.LoseTokenAt(held->until, held->decoded);
+  machine_.LoseTokenAt(held->until, held->decoded);
 }
 
 }  // namespace servecast

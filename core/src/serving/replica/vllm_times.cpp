@@ -19,7 +19,7 @@ void VllmScheduler::CountWait(const Slot& slot) {
 void VllmScheduler::CountSlowPrefill(const Slot& slot, TimeNs end) {
   const auto r = static_cast<std::size_t>(slot.request);
   Setbacks& s = in_.results.SetbacksOf(r);
-  const TimeNs transfer = replica_.transfer_total() - slot.transfer_before;
+  const TimeNs transfer = machine_.transfer_total() - slot.transfer_before;
   s.transfer += transfer;
   if (slot.known == in_.requests.prompt_tokens[r]) {
     s.transfer_to_first = s.transfer;
@@ -30,7 +30,7 @@ void VllmScheduler::CountSlowPrefill(const Slot& slot, TimeNs end) {
 
 void VllmScheduler::CountTransfer(const Slot& slot) {
   in_.results.SetbacksOf(static_cast<std::size_t>(slot.request)).transfer +=
-      replica_.transfer_total() - slot.transfer_before;
+      machine_.transfer_total() - slot.transfer_before;
 }
 
 // It is not in the step that is being formed; with pipeline stages it may be in one that ends after
@@ -38,7 +38,7 @@ void VllmScheduler::CountTransfer(const Slot& slot) {
 // that catches up.
 void VllmScheduler::CountPreemption(const Slot& slot) {
   const TimeNs end =
-      staged() ? std::max(replica_.StartTime(), BusyUntil(slot)) : replica_.StartTime();
+      staged() ? std::max(machine_.StartTime(), BusyUntil(slot)) : machine_.StartTime();
   if (slot.phase == Phase::kApart && !slot.decodes) {
     CountSlowPrefill(slot, end);
   } else if (slot.phase == Phase::kDecode ||
@@ -69,12 +69,12 @@ TimeNs VllmScheduler::WaitsSince(const Slot& slot) const {
 
 // What is on its way into blocks counts as there.
 std::int64_t VllmScheduler::UnusedBeside() const {
-  std::int64_t unused = replica_.withheld_room();
+  std::int64_t unused = machine_.withheld_room();
   for (const DecodeGroup& group : groups_) {
     if (&group != group_) unused += group.next().blocks * kv_.block_size() - group.context();
   }
-  for (std::size_t i = 0; i < replica_.in_flight() && endings_ > 0; ++i) {
-    for (const Output& last : outputs_[replica_.InFlight(i).place].last) {
+  for (std::size_t i = 0; i < machine_.in_flight() && endings_ > 0; ++i) {
+    for (const Output& last : outputs_[machine_.InFlight(i).place].last) {
       const Slot& slot = SlotAt(last.slot);
       if (slot.admission == last.admission) unused += kv_.RoomBehind(slot.computed);
     }

@@ -19,18 +19,18 @@ bool KeepsContent(const ReplicaInput& in) {
 
 }  // namespace
 
-TrtllmRank::TrtllmRank(Replica& replica)
-    : replica_(replica),
-      in_(replica.input()),
+TrtllmRank::TrtllmRank(Machine& machine)
+    : machine_(machine),
+      in_(machine.input()),
       options_(in_.scheduler.trtllm),
-      size_(replica.kv().block_size()),
-      overlap_(replica.most_in_flight() > 1),
+      size_(machine.kv().block_size()),
+      overlap_(machine.most_in_flight() > 1),
       free_(in_.setup.limits.blocks),
       jobs_(static_cast<std::size_t>(in_.engine.max_num_seqs)),
       decodes_(size_),
       due_(static_cast<std::size_t>(size_)),
       finishes_(static_cast<std::int32_t>(in_.engine.max_num_seqs)),
-      outputs_(replica.most_in_flight()) {
+      outputs_(machine.most_in_flight()) {
   if (KeepsContent(in_)) {
     tree_.emplace(BlockTree::Options{.blocks = free_,
                                      .block_size = size_,
@@ -95,7 +95,7 @@ void TrtllmRank::Enter(RequestId request) {
   ++active_;
   ++unstarted_;
   prompt_tokens_ += job.first;
-  if (in_.observer != nullptr) activated_.emplace_back(request, replica_.now());
+  if (in_.observer != nullptr) activated_.emplace_back(request, machine_.now());
 }
 
 // Rule 38. Its outputs so far are handled.

@@ -27,7 +27,7 @@
 #include "base/base.h"
 #include "base/indexed_heap.h"
 #include "serving/replica/decode_group.h"
-#include "serving/replica/replica.h"
+#include "serving/replica/machine.h"
 #include "serving/replica/scheduler.h"
 #include "serving/trtllm/block_tree.h"
 
@@ -35,7 +35,7 @@ namespace servecast {
 
 class TrtllmRank {
  public:
-  explicit TrtllmRank(Replica& replica);
+  explicit TrtllmRank(Machine& machine);
 
   // ---- The active list ----
   void Enter(RequestId request);  // its last; there is a seat
@@ -180,14 +180,14 @@ class TrtllmRank {
   }
   // Whether a token of its is in flight. REQUIRES: it generates, and no step was formed since.
   bool Pending(const Job& job) const {
-    return InFlight() > 0 && (job.decodes || job.last_step == replica_.StartTime());
+    return InFlight() > 0 && (job.decodes || job.last_step == machine_.StartTime());
   }
   // Tokens that it made, or will have from what is launched.
   std::int64_t Made(const Job& job) const {
     return job.state == State::kContext ? job.prompt - job.first : Kv(job) - job.first + 1;
   }
 
-  std::int64_t InFlight() const { return static_cast<std::int64_t>(replica_.in_flight()) + kept_; }
+  std::int64_t InFlight() const { return static_cast<std::int64_t>(machine_.in_flight()) + kept_; }
 
   // ---- Blocks ----
   std::int64_t Blocks(std::int64_t tokens) const { return CeilDiv(tokens, size_); }
@@ -231,7 +231,6 @@ class TrtllmRank {
   void TakeBlocks();
   void FillDecodes(StepPlan& plan, BatchShape& shape);
   void Begin(Job& job);
-  void CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requests);
   void Join(JobId id);
   void Leave(JobId id);
   std::size_t DueAt(const Job& job) const;
@@ -244,7 +243,7 @@ class TrtllmRank {
   void FinishOne(JobId id, Step& step);
   TimeNs LastToken(const Job& job) const;
 
-  Replica& replica_;
+  Machine& machine_;
   const ReplicaInput in_;
   const TrtllmSpec options_;
   const std::int64_t size_;  // tokens of a block

@@ -8,20 +8,20 @@
 
 namespace servecast {
 
-std::unique_ptr<Scheduler> MakeTrtllmScheduler(Replica& replica) {
-  return std::make_unique<TrtllmScheduler>(replica);
+std::unique_ptr<Scheduler> MakeTrtllmScheduler(Machine& machine) {
+  return std::make_unique<TrtllmScheduler>(machine);
 }
 
-TrtllmScheduler::TrtllmScheduler(Replica& replica)
+TrtllmScheduler::TrtllmScheduler(Machine& machine)
     : Scheduler({}),
-      replica_(replica),
-      in_(replica.input()),
+      machine_(machine),
+      in_(machine.input()),
       options_(in_.scheduler.trtllm),
-      overlap_(replica.most_in_flight() > 1),
+      overlap_(machine.most_in_flight() > 1),
       in_step_(in_.ranks > 1),
       waits_(static_cast<std::size_t>(in_.ranks)) {
   for (std::int64_t i = 0; i < in_.ranks; ++i) {
-    ranks_.push_back(std::make_unique<TrtllmRank>(replica));
+    ranks_.push_back(std::make_unique<TrtllmRank>(machine));
   }
 }
 
@@ -189,7 +189,7 @@ Formed TrtllmScheduler::Form(StepPlan& plan) {
   }
   // Ranks that had nothing have handled what was in flight by now, and may have room for a dummy.
   const bool again = paused || (in_step_ && ++idle_ <= 3);
-  return again && replica_.in_flight() == 0 ? Formed::kAgain : Formed::kNothing;
+  return again && machine_.in_flight() == 0 ? Formed::kAgain : Formed::kNothing;
 }
 
 void TrtllmScheduler::SetBlocked(StepPlan& plan) const {
@@ -240,7 +240,7 @@ void TrtllmScheduler::Launched(Step& step, const StepPlan& plan, TimeNs interfer
   }
   step.record.trtllm.late.swap(late_);
   late_.clear();
-  if (replica_.in_flight() == 1 && waiting() + running() == 0) {  // of dummies, which are gone
+  if (machine_.in_flight() == 1 && waiting() + running() == 0) {  // of dummies, which are gone
     for (const auto& rank : ranks_) rank->Prepare();
     Watch();
   }
@@ -297,7 +297,7 @@ void TrtllmScheduler::EndRun(std::int64_t) {
 // ---- For others ------------------------------------------------------------------------------
 
 void TrtllmScheduler::TellMachine() {
-  KvCache& kv = replica_.kv();
+  KvCache& kv = machine_.kv();
   const std::int64_t more = Sum(&TrtllmRank::free) - kv.free();
   if (more < 0) {
     kv.Take(-more);
@@ -309,7 +309,7 @@ void TrtllmScheduler::TellMachine() {
 
 // Blocks that the machine's runs of decodes took.
 void TrtllmScheduler::HearMachine() {
-  if (!in_step_) ranks_[0]->SetFree(replica_.kv().free());
+  if (!in_step_) ranks_[0]->SetFree(machine_.kv().free());
 }
 
 void TrtllmScheduler::WriteProgress(std::vector<std::int32_t>& generated) const {

@@ -24,7 +24,7 @@ namespace servecast {
 
 class TrtllmScheduler final : public Scheduler {
  public:
-  explicit TrtllmScheduler(Replica& replica);
+  explicit TrtllmScheduler(Machine& machine);
 
   void Enqueue(RequestId request) override;
   bool GiveUp(RequestId request) override;
@@ -42,7 +42,6 @@ class TrtllmScheduler final : public Scheduler {
   std::int64_t waiting() const override { return InQueue() + Sum(&TrtllmRank::unstarted); }
   bool HasRequests() const override { return InQueue() > 0 || Sum(&TrtllmRank::active) > 0; }
   bool MayStall() const override { return in_step_; }
-  TimeNs QuietUntil() override { return replica_.ready(); }
   void WriteProgress(std::vector<std::int32_t>& generated) const override;
   const PrefixCacheReport& prefix_cache() override;
   std::int64_t walked() const override { return Sum(&TrtllmRank::walked); }
@@ -76,7 +75,7 @@ class TrtllmScheduler final : public Scheduler {
   void Fill(StepPlan& plan);
   void ApplyKept(std::size_t rank);
 
-  Replica& replica_;
+  Machine& machine_;
   const ReplicaInput in_;
   const TrtllmSpec options_;
   const bool overlap_, in_step_;  // several ranks

@@ -22,13 +22,13 @@ void TrtllmRank::Pause(JobId id) {
     Insert(contexts_, id);
   }
   Setbacks& setbacks = in_.results.SetbacksOf(r);
-  setbacks.preempted_at = replica_.StartTime();
+  setbacks.preempted_at = machine_.StartTime();
   setbacks.last_step = job.last_step;
   in_.results.generated[r] = static_cast<std::int32_t>(job.out);
   Release(id, computed - 1);
   ++unstarted_;
   unshown_.push_back(job.request);
-  replica_.Preempted(job.request);
+  machine_.Preempted(job.request);
 }
 
 // Out of those that generate, whether or not it is in the sums.
@@ -126,7 +126,7 @@ void TrtllmRank::CatchUp() {
 
 void TrtllmRank::Begin(Job& job) {
   const auto r = static_cast<std::size_t>(job.request);
-  const TimeNs start = replica_.StartTime();
+  const TimeNs start = machine_.StartTime();
   job.kind = in_.results.preemptions[r] > 0 ? MemberKind::kResumed : MemberKind::kNew;
   job.began = start;
   job.begins = true;
@@ -146,16 +146,6 @@ void TrtllmRank::Begin(Job& job) {
   cached_.hit_blocks += job.pos / size_;
 }
 
-void TrtllmRank::CountDelay(StepPlan& plan, TimeNs ready, std::int64_t requests) {
-  const TimeNs start = replica_.StartTime();
-  if (requests <= 0) return;
-  if (ready >= start) {
-    plan.in_turn += requests;
-  } else {
-    in_.recorder->StepDelay(start, start - ready, requests);
-  }
-}
-
 void TrtllmRank::Fill(StepPlan& plan, BatchShape& shape) {
   FillDecodes(plan, shape);
   for (const JobId id : pass_.contexts) {
@@ -165,10 +155,10 @@ void TrtllmRank::Fill(StepPlan& plan, BatchShape& shape) {
     plan.chunks.push_back({job.chunk, job.pos, in_.requests.prompt_tokens[r], ends});
     plan.kv_unused += Blocks(job.prompt) * size_ - job.pos - job.chunk;
     if (job.begins && job.kind == MemberKind::kResumed) {
-      CountDelay(plan, in_.results.SetbacksOf(r).last_step, 1);
+      machine_.CountDelay(plan, in_.results.SetbacksOf(r).last_step, 1);
     } else if (!job.begins) {
       job.kind = MemberKind::kContinued;
-      CountDelay(plan, job.last_step, 1);
+      machine_.CountDelay(plan, job.last_step, 1);
     }
   }
 }
@@ -178,11 +168,11 @@ void TrtllmRank::FillDecodes(StepPlan& plan, BatchShape& shape) {
   wasted_ = ending_;
   std::int64_t first = 0;
   for (const Output& output : newcomers_) {
-    CountDelay(plan, At(output.job).last_step, 1);
+    machine_.CountDelay(plan, At(output.job).last_step, 1);
     first += output.last ? 0 : 1;
   }
   const auto newcomers = static_cast<std::int64_t>(newcomers_.size());
-  CountDelay(plan, times_.decoded, decodes_.size() - newcomers);
+  machine_.CountDelay(plan, times_.decoded, decodes_.size() - newcomers);
   plan.decodes += decodes_.size() - first - wasted_;
   plan.kv_unused += decodes_.size() > 0 ? decodes_.unused() : 0;
   shape.decode_seqs += dummies();  // of one token of KV each
@@ -264,7 +254,7 @@ void TrtllmRank::EndDecodes(Outputs& outputs) {
 void TrtllmRank::LaunchDecodes(Step& step, Outputs& outputs) {
   const auto newcomers = static_cast<std::int64_t>(newcomers_.size());
   if (decodes_.size() > newcomers) step.before = times_.decoded;
-  for (std::int64_t i = 0; i < wasted_; ++i) Replica::LoseToken(step, false);
+  for (std::int64_t i = 0; i < wasted_; ++i) Machine::LoseToken(step, false);
   for (const Output& output : newcomers_) {
     if (!output.last) outputs.first.push_back(output);
   }
@@ -340,13 +330,13 @@ void TrtllmRank::Deliver(Outputs& outputs, Step& step) {
     if (!output.ends_prompt) continue;
     Job& job = At(output.job);
     if (output.previous < 0) {
-      replica_.FirstToken(job.request, step);
+      machine_.FirstToken(job.request, step);
     } else {
-      replica_.NextToken(step, step.end - output.previous);
+      machine_.NextToken(step, step.end - output.previous);
     }
     if (output.last) End(output.job);
   }
-  for (const Output& output : outputs.first) replica_.NextToken(step, step.end - output.previous);
+  for (const Output& output : outputs.first) machine_.NextToken(step, step.end - output.previous);
   for (const Output& output : outputs.last) End(output.job);
 }
 
@@ -361,7 +351,7 @@ void TrtllmRank::FinishOne(JobId id, Step& step) {
   --active_;
   prompt_tokens_ -= job.first;
   stuck_ = false;
-  replica_.Finish(request, made, step);
+  machine_.Finish(request, made, step);
 }
 
 // ---- Many steps at once ----------------------------------------------------------------------
@@ -399,7 +389,7 @@ void TrtllmRank::EndsMember(Step& step) {
 
 void TrtllmRank::EndRun() {
   CatchUp();
-  times_.decoded = replica_.StartTime();
+  times_.decoded = machine_.StartTime();
 }
 
 }  // namespace servecast
