@@ -72,6 +72,7 @@ std::unique_ptr<Router> epp::MakePickerRouter(const RouterInput&) { std::abort()
 std::unique_ptr<Scaler> MakeHpaScaler(const ScalerInput&) { std::abort(); }
 std::unique_ptr<Scaler> MakeKedaScaler(const ScalerInput&) { std::abort(); }
 std::unique_ptr<Scaler> MakeWvaScaler(const ScalerInput&) { std::abort(); }
+std::unique_ptr<Scaler> MakeDynamoScaler(const ScalerInput&) { std::abort(); }
 std::unique_ptr<Scaler> MakeScheduledScaler(const ScalerInput&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }

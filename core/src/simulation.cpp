@@ -113,13 +113,18 @@ struct Simulation::State {
     results.replica.assign(static_cast<std::size_t>(requests.size()), -1);
     if (first().scenario.RanksInStep() > 1) results.rank = results.replica;
     std::vector<FleetPool> pools;
-    for (const Pool& pool : deployment.pools) {
+    for (std::size_t p = 0; p < deployment.pools.size(); ++p) {
+      const Pool& pool = deployment.pools[p];
       const ClusterSpec& alone = pool.scenario.cluster;
+      const bool own = scenario.cluster.pools[p].scaling.has_value();
       const std::optional<double> grace = alone.TerminationGraceS(alone.pool());
       pools.push_back({.each = EachOf(pool, observer),
                        .replicas = pool.spec().replicas / pool.scenario.RanksInStep(),
+                       .gpus = pool.spec().GpusOfReplica(),
                        .block_bytes = pool.block_bytes,
-                       .scaling = alone.scaling.On() ? &alone.scaling : nullptr,
+                       .scaling = !alone.scaling.On() ? nullptr
+                                  : own               ? &alone.scaling
+                                                      : &scenario.cluster.scaling,
                        .cold_start = ColdStart(pool),
                        .wake = SecondsToNs(alone.scaling.wake_s.value_or(0)),
                        .grace = grace ? SecondsToNs(*grace) : kNever});

@@ -131,6 +131,38 @@ TEST(DifferentialDisaggregated, ScaledPools_AgreeWithTheReference) {
   EXPECT_GT(several, 500);
 }
 
+// Dynamo's planner: what each replica computes last and who waits there, what clients had, and two
+// pools that it decides for at once.
+TEST(DifferentialDisaggregated, PlannedPools_AgreeWithTheReference) {
+  std::int64_t started = 0, stopped = 0, together = 0, cases = 0, by_throughput = 0;
+  const std::int64_t first = Asked("SERVECAST_SEED", 1);
+  for (std::int64_t seed = first; seed < first + Cases(2000); ++seed) {
+    const std::optional<PdCase> c = MakePlannedPdCase(static_cast<std::uint64_t>(seed));
+    if (!c) continue;
+    ++cases;
+    const PdOutput reference = RunPdReference(c->Input());
+    const std::int64_t slice = seed % 3 == 0 ? 1 : seed % 3 == 1 ? 7 : INT64_MAX;
+    const std::optional<std::string> mismatch = FirstPdMismatch(*c, reference, slice);
+    ASSERT_FALSE(mismatch.has_value()) << *mismatch;
+    std::int64_t planned = 0;
+    for (const PdPool& pool : c->pools) planned += pool.scaling ? 1 : 0;
+    const std::int64_t before = started;
+    started += reference.coverage.started;
+    for (const PdLife& life : reference.members->lives()) stopped += life.drain < kNever ? 1 : 0;
+    together += planned > 1 && started > before ? 1 : 0;
+    for (const PdPool& pool : c->pools) {
+      const bool load = !pool.scaling || pool.scaling->spec.enable_load_scaling;
+      by_throughput += !load && started > before ? 1 : 0;
+    }
+  }
+  if (Cases(1000) < 1000) return;
+  EXPECT_GT(cases, 500);
+  EXPECT_GT(started, 500);
+  EXPECT_GT(stopped, 500);
+  EXPECT_GT(together, 50);
+  EXPECT_GT(by_throughput, 20);
+}
+
 // Behind any router: nothing depends on slices or on who
 // looks, everybody is accounted for, nobody decodes before his KV is there, and the parts of the
 // time of each add up.

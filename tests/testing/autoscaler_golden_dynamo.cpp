@@ -70,7 +70,8 @@ DynamoSpec SpecOf(const Json& json) {
   spec.min_observations = IntIn(config, "load_min_observations");
   spec.speculative_tokens = IntIn(config, "speculative_nextn");
   spec.max_num_batched_tokens = OptionalIntIn(can, "max_num_batched_tokens").value_or(2048);
-  spec.max_num_seqs = OptionalIntIn(can, "max_num_seqs").value_or(256);
+  spec.prefill.max_num_seqs = spec.decode.max_num_seqs =
+      OptionalIntIn(can, "max_num_seqs").value_or(256);
   spec.max_kv_tokens = OptionalIntIn(can, "max_kv_tokens").value_or(1);
   spec.context_length = OptionalIntIn(can, "context_length").value_or(1);
   spec.prefill_up_tokens = RealIn(config, "prefill_scale_up_queue_tokens", 0.0);

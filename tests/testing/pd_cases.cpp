@@ -219,6 +219,15 @@ std::unique_ptr<SchedulerSetup> SetupOf(const PdPool& pool, const PdCase& c) {
   return setup;
 }
 
+// A planner's pools share the first one's.
+static const ScalingSpec* ScalingOf(const PdPool& pool, const PdCase& c) {
+  if (!pool.scaling) return nullptr;
+  for (const PdPool& other : c.pools) {
+    if (other.scaling && other.scaling->make_planner) return &other.scaling->spec;
+  }
+  return &pool.scaling->spec;
+}
+
 PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   PdRun run;
   run.requests = c.base.requests;
@@ -255,8 +264,9 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
                               .first_token_from_decode = c.disaggregation.first_token_from_decode,
                               .slowdowns = pool.slowdowns.On() ? &pool.slowdowns : nullptr},
                      .replicas = pool.replicas,
+                     .gpus = pool.gpus,
                      .block_bytes = pool.block_bytes,
-                     .scaling = pool.scaling ? &pool.scaling->spec : nullptr,
+                     .scaling = ScalingOf(pool, c),
                      .cold_start = pool.scaling ? pool.scaling->cold_start : 0});
   }
   const RouterEntry &router = FindRouter(c.router.name),
@@ -491,16 +501,17 @@ static std::optional<std::string> LivesMismatch(const PdCase& c, const PdOutput&
   std::int64_t starts = 0, stops = 0;
   double replica_s = 0;
   for (std::size_t p = 0; p < c.pools.size(); ++p) {
-    for (const ScalingReport::Step& step : all.pools[p].steps) {
+    const ScalingReport& own = all.pools.empty() ? all : all.pools[p];  // one pool is all
+    for (const ScalingReport::Step& step : own.steps) {
       const auto at = static_cast<TimeNs>(step.at_s * 1e9 + 0.5);
       const std::string expected = text(reference.members->At(p, at));
       if (text(step) == expected) continue;
       return fmt::format("case {}, pool {} at {}: {}, reference {}", c.seed, p, at, text(step),
                          expected);
     }
-    starts += all.pools[p].starts;
-    stops += all.pools[p].stops;
-    replica_s += all.pools[p].replica_s;
+    starts += own.starts;
+    stops += own.stops;
+    replica_s += own.replica_s;
   }
   if (starts != all.starts || stops != all.stops ||
       std::abs(replica_s - all.replica_s) > 1e-9 * replica_s) {

@@ -37,6 +37,9 @@ std::optional<PdCase> MakePdCase(std::uint64_t seed);
 // also where nobody is served.
 std::optional<PdCase> MakeScaledPdCase(std::uint64_t seed);
 
+// Likewise with Dynamo's planner for one pool, or for one that prefills and one that decodes.
+std::optional<PdCase> MakePlannedPdCase(std::uint64_t seed);
+
 struct PdRun {
   RequestTable requests;
   RequestResults results;

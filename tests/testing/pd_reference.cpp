@@ -45,6 +45,7 @@ struct Replica {
   std::vector<Left> left;
   std::vector<TimeNs> kv_went;                       // of what it has prefilled for others
   std::int64_t formed_running = 0, formed_used = 0;  // as the latest step was formed
+  PdReport latest;                                   // of it
   std::vector<PdSequence*> joining;                  // sent since the last call
   // Of transfers that ended while a step runs: a replica hears of them after it.
   std::vector<std::function<void()>> news;
@@ -316,18 +317,21 @@ class Driver {
       std::vector<PdMembers::Seen> seen(replicas_.size());
       for (const Replica& replica : replicas_) {
         const auto number = static_cast<std::size_t>(replica.number);
-        if (replica.pool != &input_.pools[p] || !members().lives()[number].Up(now_)) continue;
+        if (replica.pool != &input_.pools[p]) continue;
+        seen[number].holds = Holding(replica, now_ - 1) > 0;
+        if (!members().lives()[number].Up(now_)) continue;
         const ReplicaSight told = ToldBy(replica);
         seen[number] = {std::max<std::int64_t>(Outstanding(replica, now_ - 1) - told.running, 0),
                         told.running,
                         static_cast<double>(told.blocks_used) /
-                            static_cast<double>(replica.pool->pool_blocks - 1)};
+                            static_cast<double>(replica.pool->pool_blocks - 1),
+                        ReportOf(replica), seen[number].holds};
       }
       std::size_t held = 0;
       for (const Gate* gate : Gates()) {
         held += gate->role == input_.pools[p].role ? gate->held.size() : 0;
       }
-      members().Scrape(p, now_, seen, static_cast<std::int64_t>(held));
+      members().Scrape(p, now_, seen, static_cast<std::int64_t>(held), ServedBefore(now_));
     }
     for (const std::size_t p : members().Pass(now_)) {
       ++output_.coverage.started;
@@ -337,6 +341,35 @@ class Driver {
       }
     }
     for (Gate* gate : Gates()) FindRoom(*gate);
+  }
+
+  // For a planner: its latest step, nothing if it has nothing to do, and who waits.
+  PdReport ReportOf(const Replica& replica) const {
+    std::vector<PdSequence*> here = replica.scheduler->Clients();
+    const bool rests = here.empty() && replica.in_flight.empty();
+    here.insert(here.end(), replica.joining.begin(), replica.joining.end());
+    PdReport report;
+    if (!rests) report = replica.latest;
+    report.replica = replica.number;
+    for (const PdSequence* s : here) {
+      if (s->running) continue;
+      const bool begun = output_.results.first_scheduled[Row(*s)] >= 0;
+      ++(begun ? report.queued_decode_requests : report.queued_prefill_requests);
+      (begun ? report.queued_decode_kv : report.queued_prefill_tokens) += s->prompt;
+    }
+    return report;
+  }
+  PdMembers::Served ServedBefore(TimeNs time) const {
+    PdMembers::Served served;
+    const RequestResults& results = output_.results;
+    for (std::size_t r = 0; r < results.state.size(); ++r) {
+      if (results.state[r] != RequestState::kCompleted || results.completion[r] >= time) continue;
+      served.requests += 1;
+      served.input += static_cast<double>(output_.requests.prompt_tokens[r]);
+      served.output += results.generated[r];
+      served.cached += results.cached_tokens[r];
+    }
+    return served;
   }
 
   std::optional<std::size_t> ChooseAmongUp(Gate& gate, std::size_t row, const RouterChoice& by) {
@@ -649,8 +682,13 @@ class Driver {
     if (!replica.in_flight.empty()) ++output_.coverage.batches_in_flight;
     PassStages(replica, batch.call, record);
     std::int64_t decodes = 0;
+    replica.latest = {};
     for (const PdMember& member : batch.call.members) {
       record.members.push_back(member.record);
+      PdReport& latest = replica.latest;
+      ++(member.decode ? latest.decode_requests : latest.prefill_requests);
+      (member.decode ? latest.decode_kv : latest.prefill_tokens) +=
+          member.decode ? member.record.computed_before : member.record.tokens;
       (member.decode ? decodes : record.prefill_tokens) += member.decode ? 1 : member.record.tokens;
     }
     if (decodes > 0 && record.prefill_tokens > 0) {

@@ -27,7 +27,7 @@ struct PdPool {
   std::int64_t replicas = 1;
   EngineSpec engine;
   std::int64_t pool_blocks = 0;
-  std::int64_t block_bytes = 0;
+  std::int64_t block_bytes = 0, gpus = 1;
   const LatencyModel* latency = nullptr;
   std::string scheduler = "vllm";
   const std::vector<PipelineStage>* stages = nullptr;  // nullptr: one

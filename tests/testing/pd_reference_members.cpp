@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 namespace servecast::testing {
 namespace {
@@ -20,7 +21,14 @@ PdMembers::PdMembers(const std::vector<std::optional<PdScaling>>& scalings,
     if (!pool.scaling) continue;
     const ScalingSpec& spec = pool.scaling->spec;
     pool.next_scrape = Ns(spec.scrape_period_s);
-    if (spec.policy != "schedule") {
+    if (spec.policy == "dynamo") {
+      if (!planner_) planner_ = pool.scaling->make_planner();
+      if (spec.enable_load_scaling) next_load_ = Ns(spec.params.at("load_adjustment_interval_s"));
+      if (spec.enable_throughput_scaling) {
+        next_throughput_ = Ns(spec.params.at("throughput_adjustment_interval_s"));
+      }
+      pool.next_scrape = pool.next_decision = std::min(next_load_, next_throughput_);
+    } else if (spec.policy != "schedule") {
       pool.hpa = pool.scaling->make_hpa();
       pool.next_decision = Ns(spec.params.at("sync_s"));
     } else {
@@ -48,7 +56,8 @@ bool PdMembers::Limited() const {
     return life.up > passed_ && life.up < life.drain;
   });
   return starts || std::any_of(pools_.begin(), pools_.end(), [](const Pool& pool) {
-           return !pool.hpa && pool.next_decision < kNever;
+           return pool.scaling && pool.scaling->spec.policy == "schedule" &&
+                  pool.next_decision < kNever;
          });
 }
 
@@ -56,25 +65,85 @@ bool PdMembers::Scrapes(std::size_t pool, TimeNs now) const {
   return pools_[pool].next_scrape <= now;
 }
 
-void PdMembers::Scrape(std::size_t pool, TimeNs now, std::vector<Seen> seen, std::int64_t held) {
-  pools_[pool].next_scrape += Ns(pools_[pool].scaling->spec.scrape_period_s);
-  pools_[pool].snapshots.push_back({now, std::move(seen), held});
+void PdMembers::Scrape(std::size_t pool, TimeNs now, std::vector<Seen> seen, std::int64_t held,
+                       const Served& served) {
+  const ScalingSpec& spec = pools_[pool].scaling->spec;
+  TimeNs& next = pools_[pool].next_scrape;
+  next = spec.policy == "dynamo" ? kNever : next + Ns(spec.scrape_period_s);
+  pools_[pool].snapshots.push_back({now, std::move(seen), held, served});
+}
+
+// The latest that is old enough; nullptr: none is.
+const PdMembers::Snapshot* PdMembers::SeenAt(const Pool& pool, TimeNs now) const {
+  for (auto one = pool.snapshots.rbegin(); one != pool.snapshots.rend(); ++one) {
+    if (one->time <= now - Ns(pool.scaling->spec.scrape_delay_s)) return &*one;
+  }
+  return nullptr;
+}
+
+PdPlanned PdMembers::PlannedOf(std::size_t number, TimeNs now) const {
+  const Pool& pool = pools_[number];
+  PdPlanned planned;
+  planned.wanted = pool.wanted;
+  const Snapshot* snapshot = SeenAt(pool, now);
+  for (std::size_t i = 0; i < lives_.size(); ++i) {
+    const PdLife& life = lives_[i];
+    if (life.pool != number) continue;
+    if (life.Up(now)) ++planned.ready;
+    planned.changes |= life.drain == kNever ? life.up > now : pool.snapshots.back().seen[i].holds;
+    if (snapshot == nullptr || i >= snapshot->seen.size()) continue;
+    const bool reported = life.Up(snapshot->time) && life.Up(now);
+    if (reported) planned.reports.push_back(snapshot->seen[i].report);
+  }
+  return planned;
+}
+
+// All of the planner's pools at once, before any replica of them comes or goes.
+void PdMembers::Plan(TimeNs now) {
+  std::vector<Pool*> pools;
+  std::vector<PdPlanned> planned;
+  for (std::size_t p = 0; p < pools_.size(); ++p) {
+    if (!pools_[p].scaling || pools_[p].scaling->spec.policy != "dynamo") continue;
+    pools.push_back(&pools_[p]);
+    planned.push_back(PlannedOf(p, now));
+  }
+  if (pools.empty() || pools[0]->next_decision > now) return;
+  const ScalingSpec& spec = pools[0]->scaling->spec;
+  const bool load = next_load_ <= now, throughput = next_throughput_ <= now;
+  std::optional<PdTraffic> traffic;
+  if (const Snapshot* seen = SeenAt(*pools[0], now); throughput && seen != nullptr) {
+    traffic.emplace();
+    traffic->requests = seen->served.requests - planned_by_.requests;
+    const double input = seen->served.input - planned_by_.input;
+    if (traffic->requests > 0) {
+      traffic->input = input / traffic->requests;
+      traffic->output = (seen->served.output - planned_by_.output) / traffic->requests;
+      traffic->hit_rate = (seen->served.cached - planned_by_.cached) / input;
+    }
+    planned_by_ = seen->served;
+  }
+  const std::vector<std::int64_t> wanted = planner_(load, traffic, planned);
+  if (load) next_load_ += Ns(spec.params.at("load_adjustment_interval_s"));
+  if (throughput) next_throughput_ += Ns(spec.params.at("throughput_adjustment_interval_s"));
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    pools[i]->planned = wanted[i];
+    pools[i]->next_scrape = std::min(next_load_, next_throughput_);
+  }
 }
 
 std::int64_t PdMembers::Decided(Pool& pool, std::size_t number, TimeNs now) {
   const ScalingSpec& spec = pool.scaling->spec;
+  if (pool.planned) {
+    pool.next_decision = std::min(next_load_, next_throughput_);
+    return *std::exchange(pool.planned, {});
+  }
   if (!pool.hpa) {
     const auto replicas = static_cast<std::int64_t>(spec.schedule[pool.row++][1]);
     pool.next_decision = pool.row < spec.schedule.size() ? Ns(spec.schedule[pool.row][0]) : kNever;
     return replicas;
   }
   pool.next_decision += Ns(spec.params.at("sync_s"));
-  const Snapshot* snapshot = nullptr;
-  for (auto one = pool.snapshots.rbegin(); one != pool.snapshots.rend(); ++one) {
-    if (one->time > now - Ns(spec.scrape_delay_s)) continue;
-    snapshot = &*one;
-    break;
-  }
+  const Snapshot* snapshot = SeenAt(pool, now);
   double sum = 0;
   std::int64_t present = 0;
   for (std::size_t i = 0; i < lives_.size(); ++i) {
@@ -99,6 +168,7 @@ std::int64_t PdMembers::Decided(Pool& pool, std::size_t number, TimeNs now) {
 std::vector<std::size_t> PdMembers::Pass(TimeNs now) {
   passed_ = now;
   std::vector<std::size_t> started;
+  Plan(now);
   for (std::size_t p = 0; p < pools_.size(); ++p) {
     Pool& pool = pools_[p];
     if (pool.next_decision > now) continue;

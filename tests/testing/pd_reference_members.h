@@ -19,12 +19,37 @@ namespace servecast::testing {
 using PdHpa =
     std::function<std::int64_t(TimeNs, std::int64_t, std::int64_t, std::optional<std::int64_t>)>;
 
-// A pool's scaler, "schedule", "hpa" or "keda"; none: its replicas stay.
+// A replica's latest step, and who waits there: requests and their tokens.
+struct PdReport {
+  std::int64_t replica = 0;
+  std::int64_t prefill_tokens = 0, prefill_requests = 0, decode_kv = 0, decode_requests = 0;
+  std::int64_t queued_prefill_tokens = 0, queued_prefill_requests = 0;
+  std::int64_t queued_decode_kv = 0, queued_decode_requests = 0;
+};
+// What clients had in an interval, on average.
+struct PdTraffic {
+  double requests = 0, input = 0, output = 0;
+  std::optional<double> hit_rate;
+};
+
+// What a planner sees of one of its pools, and what it wants of each, at a tick of load or with the
+// traffic of an interval.
+struct PdPlanned {
+  std::int64_t wanted = 0, ready = 0;
+  bool changes = false;  // a replica starts or drains
+  std::vector<PdReport> reports;
+};
+using PdPlanner = std::function<std::vector<std::int64_t>(bool, std::optional<PdTraffic>,
+                                                          const std::vector<PdPlanned>&)>;
+
+// A pool's scaler, "schedule", "hpa" or "keda", or "dynamo", one for all pools that have it; none:
+// its replicas stay.
 struct PdScaling {
   ScalingSpec spec;
   TimeNs cold_start = 0;
   // A new one, but with a schedule: recordings hold its rules, which are the caller's.
   std::function<PdHpa()> make_hpa = nullptr;
+  std::function<PdPlanner()> make_planner = nullptr;
 };
 
 struct PdLife {
@@ -41,6 +66,12 @@ class PdMembers {
   struct Seen {
     std::int64_t waiting = 0, running = 0;
     double kv_usage = 0;
+    PdReport report;
+    bool holds = false;  // requests, or KV for others
+  };
+  // What clients had before.
+  struct Served {
+    double requests = 0, input = 0, output = 0, cached = 0;
   };
 
   // `replicas`: of each pool, that are there first.
@@ -56,7 +87,8 @@ class PdMembers {
   bool Limited() const;
   // Likewise, of pools alone that scrape at `now`.
   bool Scrapes(std::size_t pool, TimeNs now) const;
-  void Scrape(std::size_t pool, TimeNs now, std::vector<Seen> seen, std::int64_t held);
+  void Scrape(std::size_t pool, TimeNs now, std::vector<Seen> seen, std::int64_t held,
+              const Served& served);
   // All that is due: the pools of new replicas, in the order of their numbers.
   std::vector<std::size_t> Pass(TimeNs now);
 
@@ -68,6 +100,7 @@ class PdMembers {
     TimeNs time = 0;
     std::vector<Seen> seen;  // by number
     std::int64_t held = 0;
+    Served served;
   };
   struct Pool {
     std::optional<PdScaling> scaling;
@@ -76,12 +109,19 @@ class PdMembers {
     TimeNs next_scrape = kNever, next_decision = kNever;
     std::size_t row = 0;
     std::int64_t wanted = 0;
+    std::optional<std::int64_t> planned;
   };
   std::int64_t Decided(Pool& pool, std::size_t number, TimeNs now);
+  const Snapshot* SeenAt(const Pool& pool, TimeNs now) const;
+  void Plan(TimeNs now);
+  PdPlanned PlannedOf(std::size_t number, TimeNs now) const;
 
   std::vector<Pool> pools_;
   std::vector<PdLife> lives_;
   TimeNs passed_ = 0;
+  PdPlanner planner_;  // null: none
+  TimeNs next_load_ = kNever, next_throughput_ = kNever;
+  Served planned_by_;
 };
 
 }  // namespace servecast::testing

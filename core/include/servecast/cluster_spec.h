@@ -20,6 +20,10 @@ enum class PoolRole { kMixed, kPrefill, kDecode };
 // the gateway before them holds.
 enum class ScalingMetric { kWaiting, kRunning, kOutstanding, kKvUsage };
 
+// What Dynamo's planner scales by: thresholds of queue and KV usage, of its own for throughput and
+// for latency or the user's, or its estimates of TTFT and ITL against limits.
+enum class DynamoTarget : std::uint8_t { kThroughput, kLatency, kLoad, kSla };
+
 // Replicas that come and go (serving/cluster/membership.h). A cold start is the sum of its parts. A
 // start of vLLM beside its weights: torch.compile 45.8 s, graph capture 37 s, 90.8 s in all
 // (start-up log in runai-model-streamer #67); weights at 0.9 GB/s (kaito #2325: 51.75 GiB in 62 s).
@@ -28,6 +32,10 @@ struct ScalingSpec {
   ParamMap params;  // of the chosen scaler
   std::int64_t min_replicas = 1, max_replicas = 8;
   ScalingMetric metric = ScalingMetric::kWaiting;
+  // Of the planner of Dynamo: whether it adds and removes a replica by load, and whether it goes by
+  // the requests of an interval; the latter by estimates only.
+  DynamoTarget optimization_target = DynamoTarget::kSla;
+  bool enable_load_scaling = true, enable_throughput_scaling = false;
   NumberTable schedule;  // [from_s, replicas]
   double scrape_period_s = 15, scrape_delay_s = 0;
   double node_s = 0, image_s = 0, engine_s = 91;

@@ -279,14 +279,17 @@ constexpr const char* kGraceHelp =
 
 void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
   Fields<ScalingSpec> f(v, s, base);
-  Choices names, scaled;
+  Choices names, scaled, scraping, planners;
   for (const ScalerEntry& entry : Scalers()) {
     names.push_back(entry.name);
-    if (entry.make != nullptr) scaled.push_back(entry.name);
+    if (entry.make == nullptr) continue;
+    scaled.push_back(entry.name);
+    (entry.plans ? planners : scraping).push_back(entry.name);
   }
   f.Policy({.name = "policy", .help = "what adds and removes replicas"}, &ScalingSpec::policy,
            names);
   DescribeParams("policy", Scalers(), s.policy, v, s.params, base.params);
+  const bool plans = std::find(planners.begin(), planners.end(), s.policy) != planners.end();
   FieldsWhen<ScalingSpec>(
       v, "policy", {"schedule"}, s.policy == "schedule", s, base, [](Fields<ScalingSpec>& g) {
         g.Add({.name = "schedule",
@@ -302,17 +305,37 @@ void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base) {
                &ScalingSpec::metric,
                Choices(kScalingMetricNames.begin(), kScalingMetricNames.end()));
       });
+  FieldsWhen<ScalingSpec>(v, "policy", planners, plans, s, base, [](Fields<ScalingSpec>& g) {
+    g.Enum({.name = "optimization_target",
+            .help = "thresholds (throughput, latency; load: your own), or estimates of latency"},
+           &ScalingSpec::optimization_target,
+           Choices(kDynamoTargetNames.begin(), kDynamoTargetNames.end()));
+    g.Add({.name = "enable_load_scaling", .help = "one replica at a time"},
+          &ScalingSpec::enable_load_scaling);
+    g.Add({.name = "enable_throughput_scaling",
+           .help = "by requests of an interval; with load scaling a lower bound"},
+          &ScalingSpec::enable_throughput_scaling);
+  });
+  FieldsWhen<ScalingSpec>(v, "policy", scaled, s.On(), s, base, [](Fields<ScalingSpec>& g) {
+    g.Add({.name = "min_replicas", .min = 0, .max = 1024, .help = "fewest replicas"},
+          &ScalingSpec::min_replicas);
+    g.Add({.name = "max_replicas", .min = 1, .max = 1024, .help = "most replicas"},
+          &ScalingSpec::max_replicas);
+  });
+  FieldsWhen<ScalingSpec>(v, "policy", scraping, s.On() && !plans, s, base,
+                          [](Fields<ScalingSpec>& g) {
+                            g.Add({.name = "scrape_period_s",
+                                   .unit = "s",
+                                   .min = 0.1,
+                                   .max = 3600,
+                                   .help = "time between scrapes of replicas"},
+                                  &ScalingSpec::scrape_period_s);
+                          });
   FieldsWhen<ScalingSpec>(v, "policy", scaled, s.On(), s, base, [](Fields<ScalingSpec>& g) {
     const auto add = [&g](const char* name, const char* unit, double min, double max,
                           const char* help, double ScalingSpec::*member) {
       g.Add({.name = name, .unit = unit, .min = min, .max = max, .help = help}, member);
     };
-    g.Add({.name = "min_replicas", .min = 0, .max = 1024, .help = "fewest replicas"},
-          &ScalingSpec::min_replicas);
-    g.Add({.name = "max_replicas", .min = 1, .max = 1024, .help = "most replicas"},
-          &ScalingSpec::max_replicas);
-    add("scrape_period_s", "s", 0.1, 3600, "time between scrapes of replicas",
-        &ScalingSpec::scrape_period_s);
     add("scrape_delay_s", "s", 0, 3600, "age of a scrape before the scaler sees it",
         &ScalingSpec::scrape_delay_s);
     add("node_s", "s", 0, 86400, "cold start: waiting for a node", &ScalingSpec::node_s);

@@ -30,6 +30,95 @@ void CheckSchedule(const std::string& at, const NumberTable& rows, Issues& issue
   }
 }
 
+// A document that was read has all of the chosen scaler's.
+double ParamOf(const ScalingSpec& scaling, const std::string& name) {
+  const auto found = scaling.params.find(name);
+  return found == scaling.params.end() ? 0 : found->second;
+}
+
+// How Dynamo's planner gets its decisions.
+void CheckTarget(const ScalingSpec& scaling, const std::string& at, Issues& issues) {
+  const bool sla = scaling.optimization_target == DynamoTarget::kSla;
+  const std::string_view target =
+      kDynamoTargetNames[static_cast<std::size_t>(scaling.optimization_target)];
+  if (!sla && scaling.enable_throughput_scaling) {
+    AddOnce({at + "/enable_throughput_scaling",
+             Format("found true, allowed false with optimization_target \"{}\": only \"sla\" has "
+                    "estimates to go by",
+                    target)},
+            issues);
+  } else if (!scaling.enable_load_scaling && !scaling.enable_throughput_scaling) {
+    AddOnce({at + "/enable_load_scaling",
+             sla ? "found false, allowed true without enable_throughput_scaling: nothing would "
+                   "scale"
+                 : Format("found false, allowed true with optimization_target \"{}\": it goes by "
+                          "load alone",
+                          target)},
+            issues);
+  }
+}
+
+// Of target "load", which has no thresholds of its own.
+void CheckThresholds(PoolRole role, const ScalingSpec& scaling, const std::string& at,
+                     Issues& issues) {
+  if (scaling.optimization_target != DynamoTarget::kLoad) return;
+  const bool prefill = role == PoolRole::kPrefill;
+  const std::string up = prefill ? "prefill_scale_up_queue_tokens" : "decode_scale_up_kv_rate";
+  const std::string down =
+      prefill ? "prefill_scale_down_queue_tokens" : "decode_scale_down_kv_rate";
+  const double above = ParamOf(scaling, up), below = ParamOf(scaling, down);
+  if (above > below) return;
+  AddOnce({Format("{}/{}", at, up),
+           Format("found {}, allowed above {} {}", NumberText(above), down, NumberText(below))},
+          issues);
+}
+
+void CheckBudgets(const std::vector<const PoolSpec*>& pools, const ScalingSpec& scaling,
+                  const std::string& at, Issues& issues) {
+  const auto value = [&](const char* name) {
+    return static_cast<std::int64_t>(ParamOf(scaling, name));
+  };
+  const std::int64_t most = value("max_gpu_budget"), each = value("min_endpoint");
+  if (most < 0) return;
+  std::int64_t least = 0;
+  for (const PoolSpec* pool : pools) least += pool->GpusOfReplica() * each;
+  if (most < least) {
+    AddOnce({at + "/max_gpu_budget",
+             Format("found {}, allowed -1, or from {} up: the GPUs of min_endpoint {}", most, least,
+                    each)},
+            issues);
+  }
+  if (value("min_gpu_budget") > most) {
+    AddOnce({at + "/min_gpu_budget",
+             Format("found {}, allowed up to max_gpu_budget {}", value("min_gpu_budget"), most)},
+            issues);
+  }
+}
+
+// It knows one pool of a role, and one scaler for both roles if they share it.
+void CheckPlanner(const ClusterSpec& cluster, std::size_t number, const std::string& at,
+                  Issues& issues) {
+  const std::vector<PoolSpec>& pools = cluster.pools;
+  const ScalingSpec& scaling = cluster.ScalingOf(pools[number]);
+  const bool apart =
+      pools.size() == 2 && cluster.Has(PoolRole::kPrefill) && cluster.Has(PoolRole::kDecode);
+  if (pools.size() > 1 && !apart) {
+    AddOnce({at + "/policy",
+             Format("found \"{}\", allowed with one pool, or with one of role \"prefill\" and one "
+                    "of role \"decode\": the planner knows no other",
+                    scaling.policy)},
+            issues);
+  }
+  CheckTarget(scaling, at, issues);
+  CheckThresholds(pools[number].role, scaling, at, issues);
+  std::vector<const PoolSpec*> planned;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    const bool shares = !pools[i].scaling && !pools[number].scaling;
+    if (i == number || shares) planned.push_back(&pools[i]);
+  }
+  CheckBudgets(planned, scaling, at, issues);
+}
+
 void CheckScaling(const ClusterSpec& cluster, std::size_t number, Issues& issues) {
   const PoolSpec& pool = cluster.pools[number];
   const ScalingSpec& scaling = cluster.ScalingOf(pool);
@@ -62,6 +151,7 @@ void CheckScaling(const ClusterSpec& cluster, std::size_t number, Issues& issues
                          scaling.warm_replicas));
   }
   if (scaling.policy == "schedule") CheckSchedule(at, scaling.schedule, issues);
+  if (FindScaler(scaling.policy).plans) CheckPlanner(cluster, number, at, issues);
 }
 
 }  // namespace

@@ -13,6 +13,9 @@ namespace servecast {
 // As documents have them, by ScalingMetric.
 inline constexpr std::array<std::string_view, 4> kScalingMetricNames = {"waiting", "running",
                                                                         "outstanding", "kv_usage"};
+// Likewise, by DynamoTarget.
+inline constexpr std::array<std::string_view, 4> kDynamoTargetNames = {"throughput", "latency",
+                                                                       "load", "sla"};
 
 // REQUIRES: cluster.Scales(). In a file of its own, which the page's first module leaves out:
 // that one asks for the whole module before it runs such a scenario.

@@ -33,13 +33,19 @@ void WriteScaling(const ScalingSpec& s, JsonWriter& out) {
     if (s.policy == "hpa" || s.policy == "keda") {
       out.Key("metric"), out.Text(kScalingMetricNames[static_cast<std::size_t>(s.metric)]);
     }
+    if (FindScaler(s.policy).plans) {
+      out.Key("optimization_target");
+      out.Text(kDynamoTargetNames[static_cast<std::size_t>(s.optimization_target)]);
+      out.Key("enable_load_scaling"), out.Boolean(s.enable_load_scaling);
+      out.Key("enable_throughput_scaling"), out.Boolean(s.enable_throughput_scaling);
+    }
     for (const ParamSpec& spec : FindScaler(s.policy).params) {
       const double value = ParamValues({&spec, 1}, s.params)[0];
       if (value != spec.fallback) out.Key(spec.name), out.Number(value);
     }
     out.Key("min_replicas"), out.Integer(s.min_replicas);
     out.Key("max_replicas"), out.Integer(s.max_replicas);
-    number("scrape_period_s", &ScalingSpec::scrape_period_s);
+    if (!FindScaler(s.policy).plans) number("scrape_period_s", &ScalingSpec::scrape_period_s);
     number("scrape_delay_s", &ScalingSpec::scrape_delay_s);
     number("node_s", &ScalingSpec::node_s);
     number("image_s", &ScalingSpec::image_s);

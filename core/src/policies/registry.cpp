@@ -53,6 +53,7 @@
   X(scaler_hpa)              \
   X(scaler_keda)             \
   X(scaler_wva)              \
+  X(scaler_dynamo)           \
   X(scaler_schedule)
 
 #define SERVECAST_SCHEDULERS(X)   \

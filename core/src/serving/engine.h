@@ -50,6 +50,7 @@ class Engine {
   // formed. Requires: it has run up to `time`, or has nothing to do. Of waiting requests it knows
   // fewer than the router has sent.
   virtual EngineLoad LoadAt(TimeNs) const { return {running(), kv_blocks_used()}; }
+  virtual LastStep LastStepAt(TimeNs) const { return {}; }  // requires: as LoadAt
   virtual std::int64_t running() const = 0;
   virtual std::int64_t queued() const = 0;
   virtual std::int64_t completed() const = 0;

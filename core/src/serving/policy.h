@@ -56,6 +56,12 @@ struct EngineLoad {
   std::int64_t cached_tokens = 0;  // of its prompt, in the GPU's prefix cache; see DelayByCache
 };
 
+// What the latest step that a replica formed computes; zeros where it has nothing to do.
+struct LastStep {
+  std::int64_t prefill_tokens = 0, prefill_requests = 0;
+  std::int64_t decode_context = 0, decode_requests = 0;  // tokens computed before the step
+};
+
 // The time of a step from its batch.
 // Contract: pure (same shape, same price); O(1) in the decodes, O(chunks) in the prefill.
 class LatencyModel {

@@ -60,7 +60,10 @@ Cluster::Cluster(const Input& input)
   if (!AllStay(input)) {
     std::vector<Membership::Pool> pools;
     for (const FleetPool& pool : pools_) {
+      const bool plans = pool.scaling != nullptr && FindScaler(pool.scaling->policy).plans;
+      if (plans && !planner_view_) planner_view_.emplace();
       pools.push_back({.scaling = pool.scaling,
+                       .planned = PlannedFrom(pool),
                        .cold_start = pool.cold_start,
                        .wake = pool.wake,
                        .initial = pool.replicas});
@@ -224,7 +227,9 @@ void Cluster::Place(const Gateway& gateway, RequestId request, std::int32_t plac
   }
   const std::int32_t index = gateway.ReplicaAt(place);
   if (membership_ != nullptr) membership_->Placed(index);
-  any().results.replica[static_cast<std::size_t>(request)] = index;
+  std::int32_t& replica = any().results.replica[static_cast<std::size_t>(request)];
+  if (planner_view_ && replica < 0) planner_view_->Placed(request);
+  replica = index;
   if (failures_ && !failures_->Up(index)) {
     ++refused_;
     return Lose(index, request, time);
@@ -362,11 +367,18 @@ void Cluster::PassScrape(TimeNs time) {
   std::vector<Membership::Scraped> scraped(nodes_.size());
   for (std::size_t i = 0; i < nodes_.size(); ++i) {
     if (!membership_->Serves(static_cast<std::int32_t>(i))) continue;
-    scraped[i] = {nodes_[i]->replica->LoadAt(time), pools_[nodes_[i]->pool].each.pool_blocks - 1};
+    const Engine& replica = *nodes_[i]->replica;
+    scraped[i] = {.load = replica.LoadAt(time),
+                  .kv_blocks = pools_[nodes_[i]->pool].each.pool_blocks - 1,
+                  .step = replica.LastStepAt(time)};
   }
   std::vector<std::int64_t> held;
   for (const FleetPool& pool : pools_) held.push_back(HeldBefore(pool.each.role));
-  membership_->Scrape(time, scraped, held);
+  ServedTotals served;
+  if (planner_view_) {
+    served = planner_view_->Look(time, any().requests, any().results, counts(), scraped);
+  }
+  membership_->Scrape(time, scraped, held, served);
 }
 
 std::int64_t Cluster::HeldBefore(PoolRole role) const {

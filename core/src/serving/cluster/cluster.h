@@ -27,6 +27,7 @@
 #include "serving/cluster/gateway.h"
 #include "serving/cluster/kv_link.h"
 #include "serving/cluster/membership.h"
+#include "serving/cluster/planner_view.h"
 #include "serving/cluster/router.h"
 
 namespace servecast {
@@ -117,6 +118,7 @@ class Cluster final : public Fleet {
   // a request does.
   bool lags_;
   std::unique_ptr<Membership> membership_;      // null: fixed, and none fails
+  std::optional<PlannerView> planner_view_;     // none: no scaler is a planner
   std::optional<Failures> failures_;            // none: no replica fails
   std::vector<std::vector<RequestId>> placed_;  // by replica, on its present life
   std::int64_t refused_ = 0;  // requests that were sent to a replica that was down

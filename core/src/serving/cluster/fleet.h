@@ -18,8 +18,10 @@ namespace servecast {
 struct FleetPool {
   ReplicaInput each;  // but for the inbox, the recorder and the number, which are not looked at
   std::int64_t replicas = 1;
+  std::int64_t gpus = 1;         // of a replica
   std::int64_t block_bytes = 0;  // of a KV block as its scheduler counts them, on all its GPUs
-  // Whose replicas come and go, or are replaced; `replicas` are there first.
+  // Whose replicas come and go, or are replaced; `replicas` are there first. Pools of the same
+  // planner have the same one.
   const ScalingSpec* scaling = nullptr;  // nullptr: no scaler
   TimeNs cold_start = 0;                 // of those that come later
   TimeNs wake = 0;                       // of the scaler's warm ones

@@ -43,27 +43,37 @@ struct Scrape {
   TimeNs time = 0;
   std::int64_t held = 0;
   std::vector<ScaledReplica> replicas;  // by number; empty figures where none serves
+  ServedTotals served;
 };
 
 // What a scaler decides by. Without one it is never asked.
 struct Scaling {
   explicit Scaling(const ScalingSpec& of)
       : spec(of),
+        plans(FindScaler(of.policy).plans),
         params(ParamValues(FindScaler(of.policy).params, of.params)),
-        scaler(FindScaler(of.policy).make({of, params})),
         period(NsOf(of.scrape_period_s)),
         delay(NsOf(of.scrape_delay_s)),
         next_scrape(period),
         asleep_from(static_cast<std::size_t>(of.warm_replicas), 0) {}
 
+  void Make(const std::vector<PlannedPool>& planned) {
+    scaler = FindScaler(spec.policy).make({spec, params, planned});
+    if (plans) next_scrape = scaler->Next();
+  }
+  void Share(const Scaling& other) {
+    scaler = other.scaler;
+    next_scrape = other.next_scrape;
+  }
   // Those older than the one that is seen at `time`.
   void ForgetScrapes(TimeNs time) {
     while (scrapes.size() > 1 && scrapes[1].time <= time - delay) scrapes.pop_front();
   }
 
   const ScalingSpec& spec;
+  bool plans;  // it scrapes whenever it decides
   std::vector<double> params;
-  std::unique_ptr<Scaler> scaler;
+  std::shared_ptr<Scaler> scaler;  // a planner's pools have one
   TimeNs period, delay, next_scrape;
   std::vector<TimeNs> asleep_from;  // of each warm replica, perhaps later
   std::deque<Scrape> scrapes;       // the one that is seen first, then newer ones
@@ -73,7 +83,9 @@ struct PoolState {
   std::optional<Scaling> scaling;
   TimeNs cold_start = 0, wake = 0;
   std::int64_t wanted = 0, starts = 0;
-  std::vector<TimeNs> refills;  // when warm replicas began to start
+  std::vector<std::size_t> together;    // that its scaler decides for, with it; none: see before
+  std::optional<std::int64_t> decided;  // as another of these was asked
+  std::vector<TimeNs> refills;          // when warm replicas began to start
 };
 
 // A rolling update: replicas below `fresh` are of the old version.
@@ -93,11 +105,11 @@ class OpenMembership final : public Membership {
       pool.cold_start = of.cold_start;
       pool.wake = of.wake;
       pool.wanted = of.initial;
-      if (of.scaling != nullptr) pool.scaling.emplace(*of.scaling);
       Life first{State::kUp, 0, 0, kNever, kNever, 0};
       first.pool = pools_.size() - 1;
       lives_.insert(lives_.end(), static_cast<std::size_t>(of.initial), first);
     }
+    for (std::size_t p = 0; p < pools_.size(); ++p) Open(p, in.pools);
     if (in.rolling_update == nullptr) return;
     const RollingUpdateSpec& update = *in.rolling_update;
     const std::int64_t wanted = pools_[0].wanted;
@@ -155,18 +167,22 @@ class OpenMembership final : public Membership {
     return state == State::kUp || state == State::kDraining;
   }
   void Scrape(TimeNs time, const std::vector<Scraped>& scraped,
-              const std::vector<std::int64_t>& held) override {
+              const std::vector<std::int64_t>& held, const ServedTotals& served) override {
     CountDepartures(time);
     for (std::size_t p = 0; p < pools_.size(); ++p) {
       if (!pools_[p].scaling || pools_[p].scaling->next_scrape != time) continue;
       Scaling& scaling = *pools_[p].scaling;
-      scaling.next_scrape += scaling.period;
-      servecast::Scrape scrape{time, held[p], std::vector<ScaledReplica>(lives_.size())};
+      scaling.next_scrape = scaling.plans ? kNever : time + scaling.period;
+      servecast::Scrape scrape{time, held[p], std::vector<ScaledReplica>(lives_.size()), served};
       for (std::size_t i = 0; i < lives_.size(); ++i) {
         if (lives_[i].state != State::kUp || lives_[i].pool != p) continue;
         const EngineLoad& load = scraped[i].load;
-        scrape.replicas[i] = {true, std::max<std::int64_t>(0, lives_[i].outstanding - load.running),
-                              load.running, Real(load.kv_blocks_used) / Real(scraped[i].kv_blocks)};
+        scrape.replicas[i] = {true,
+                              std::max<std::int64_t>(0, lives_[i].outstanding - load.running),
+                              load.running,
+                              Real(load.kv_blocks_used) / Real(scraped[i].kv_blocks),
+                              scraped[i].step,
+                              scraped[i].queued};
       }
       scaling.scrapes.push_back(std::move(scrape));
       scaling.ForgetScrapes(time);
@@ -179,21 +195,13 @@ class OpenMembership final : public Membership {
     Change change;
     change.pool = DecidingAt(time);
     PoolState& pool = pools_[change.pool];
-    Scaling& scaling = *pool.scaling;
-    scaling.ForgetScrapes(time);
-    const std::deque<servecast::Scrape>& scrapes = scaling.scrapes;
-    const bool scraped = !scrapes.empty() && scrapes.front().time <= time - scaling.delay;
-    std::vector<ScaledReplica> seen;
-    for (std::size_t i = 0; i < lives_.size(); ++i) {
-      if (!Present(lives_[i]) || lives_[i].pool != change.pool) continue;
-      ScaledReplica one;
-      if (scraped && i < scrapes.front().replicas.size()) one = scrapes.front().replicas[i];
-      seen.push_back(one);
-    }
-    const std::int64_t decided = scaling.scaler->Decide(
-        {time, pool.wanted, seen, scraped ? scrapes.front().held : 0, scraped});
-    pool.wanted = std::clamp(decided, scaling.spec.min_replicas, scaling.spec.max_replicas);
-    const auto present = static_cast<std::int64_t>(seen.size());
+    if (!pool.decided) Ask(change.pool, time);
+    const ScalingSpec& spec = pool.scaling->spec;
+    pool.wanted =
+        std::clamp(*std::exchange(pool.decided, {}), spec.min_replicas, spec.max_replicas);
+    const std::int64_t present = std::count_if(lives_.begin(), lives_.end(), [&](const Life& life) {
+      return Present(life) && life.pool == change.pool;
+    });
     change.start = std::max<std::int64_t>(0, pool.wanted - present);
     for (std::int64_t i = pool.wanted; i < present; ++i) {
       Remove(LeastNeeded(lives_.size(), change.pool), time, change);
@@ -290,12 +298,66 @@ class OpenMembership final : public Membership {
   ScalingReport ReportTo(TimeNs end, const std::vector<Failures::Outage>& outages) const override;
 
  private:
-  // The first pool whose scaler decides then.
+  // Its scaler: of a planner that of the pool before it with the same spec, if there is one.
+  void Open(std::size_t pool, const std::vector<Pool>& pools) {
+    const ScalingSpec* spec = pools[pool].scaling;
+    if (spec == nullptr) return;
+    Scaling& scaling = pools_[pool].scaling.emplace(*spec);
+    std::vector<PlannedPool> planned;
+    for (std::size_t p = 0; p < pools.size(); ++p) {
+      if (pools[p].scaling != spec || (p != pool && !scaling.plans)) continue;
+      if (p < pool) return scaling.Share(*pools_[p].scaling);
+      pools_[pool].together.push_back(p);
+      planned.push_back(pools[p].planned);
+    }
+    scaling.Make(planned);
+  }
+  // The first pool whose scaler decides then, or has decided for.
   std::size_t DecidingAt(TimeNs time) const {
     const auto first = std::find_if(pools_.begin(), pools_.end(), [time](const PoolState& pool) {
-      return pool.scaling && pool.scaling->scaler->Next() == time;
+      return pool.decided || (pool.scaling && pool.scaling->scaler->Next() == time);
     });
     return static_cast<std::size_t>(first - pools_.begin());
+  }
+  void Ask(std::size_t asked, TimeNs time) {
+    const std::vector<std::size_t>& together = pools_[asked].together;
+    std::vector<std::vector<ScaledReplica>> seen(together.size());
+    std::vector<ScalerView> views;
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      views.push_back(ViewOf(together[i], time, seen[i]));
+    }
+    Scaler& scaler = *pools_[asked].scaling->scaler;
+    const std::vector<std::int64_t> decided = scaler.DecideEach(views);
+    for (std::size_t i = 0; i < together.size(); ++i) {
+      PoolState& pool = pools_[together[i]];
+      pool.decided = decided[i];
+      if (pool.scaling->plans) pool.scaling->next_scrape = scaler.Next();
+    }
+  }
+  // `seen` has its replicas.
+  ScalerView ViewOf(std::size_t p, TimeNs time, std::vector<ScaledReplica>& seen) {
+    PoolState& pool = pools_[p];
+    Scaling& scaling = *pool.scaling;
+    scaling.ForgetScrapes(time);
+    const std::deque<servecast::Scrape>& scrapes = scaling.scrapes;
+    ScalerView view;
+    view.now = time;
+    view.wanted = pool.wanted;
+    view.scraped = !scrapes.empty() && scrapes.front().time <= time - scaling.delay;
+    for (std::size_t i = 0; i < lives_.size(); ++i) {
+      if (lives_[i].pool != p) continue;
+      view.drains |= lives_[i].state == State::kDraining;
+      if (!Present(lives_[i])) continue;
+      ScaledReplica one;
+      if (view.scraped && i < scrapes.front().replicas.size()) one = scrapes.front().replicas[i];
+      one.serves = lives_[i].state == State::kUp;
+      seen.push_back(one);
+    }
+    view.replicas = seen;
+    if (!view.scraped) return view;
+    view.held = scrapes.front().held;
+    view.served = scrapes.front().served;
+    return view;
   }
   // Whether one was asleep by then. Another one starts in its place.
   static bool TakesWarm(PoolState& pool, TimeNs time) {
@@ -529,28 +591,6 @@ ScalingReport OpenMembership::ReportTo(TimeNs end,
   return report;
 }
 }  // namespace
-
-double MetricOf(ScalingMetric metric, const ScalerView& view) {
-  double sum = 0;
-  for (const ScaledReplica& one : view.replicas) {
-    switch (metric) {
-      case ScalingMetric::kWaiting:
-        sum += Real(one.waiting);
-        break;
-      case ScalingMetric::kRunning:
-        sum += Real(one.running);
-        break;
-      case ScalingMetric::kOutstanding:
-        sum += Real(one.waiting + one.running);
-        break;
-      case ScalingMetric::kKvUsage:
-        sum += one.kv_usage;
-        break;
-    }
-  }
-  const bool queues = metric == ScalingMetric::kWaiting || metric == ScalingMetric::kOutstanding;
-  return queues ? sum + Real(view.held) : sum;
-}
 
 std::unique_ptr<Membership> MakeMembership(const Membership::Input& input) {
   return std::make_unique<OpenMembership>(input);

@@ -32,13 +32,15 @@
 #include "servecast/scenario.h"
 #include "serving/cluster/failures.h"
 #include "serving/policy.h"
+#include "serving/scaling/scaler.h"
 
 namespace servecast {
 
 class Membership {
  public:
   struct Pool {
-    const ScalingSpec* scaling = nullptr;  // nullptr: no scaler
+    const ScalingSpec* scaling = nullptr;  // nullptr: no scaler; of several pools of a planner one
+    PlannedPool planned = {};              // for a planner
     TimeNs cold_start = 0;                 // of a new replica
     TimeNs wake = 0;                       // of a warm one
     std::int64_t initial = 1;              // replicas that are up at 0
@@ -51,6 +53,8 @@ class Membership {
   struct Scraped {
     EngineLoad load;
     std::int64_t kv_blocks = 1;
+    LastStep step = {};  // for a planner, as what is queued
+    QueuedWork queued = {};
   };
   struct Change {
     std::size_t pool = 0;
@@ -73,9 +77,10 @@ class Membership {
   // Whether the replica is up or draining.
   virtual bool Serves(std::int32_t replica) const = 0;
   // `scraped`: by number, of all replicas; not looked at where it does not serve. `held`: by pool,
-  // requests that wait for one of its replicas, and for others that serve the same.
+  // requests that wait for one of its replicas, and for others that serve the same. Planners see
+  // `served`.
   virtual void Scrape(TimeNs time, const std::vector<Scraped>& scraped,
-                      const std::vector<std::int64_t>& held) = 0;
+                      const std::vector<std::int64_t>& held, const ServedTotals& served) = 0;
   // Of several pools' scalers one after another.
   virtual bool DecidesAt(TimeNs time) const = 0;
   virtual Change Decide(TimeNs time) = 0;

@@ -203,6 +203,8 @@ bool Replica::GiveUp() {
   step.levels.batch_tokens += tokens;
   step.record.prefill_tokens = tokens;
   counts_.prefill_tokens += tokens;
+  last_step_.prefill_tokens = tokens;
+  last_step_.prefill_requests = static_cast<std::int64_t>(plan_.chunks.size());
   if (plan_.chunks.size() > 1) CountPadding();
   if (plan_.shape.decode_seqs == 0 && plan_.drafted.empty()) return price.duration;
   if (!plan_.ranks.empty()) {
@@ -235,6 +237,7 @@ void Replica::CountDrafted(Step& step) {
     step.prefill.pairs +=
         tokens * decodes.context + decodes.sequences * (tokens * (tokens + 1) / 2);
     step.prefill.keys += decodes.Keys();
+    last_step_.decode_context += decodes.context;
     step.levels.batch_tokens += decodes.sequences * tokens;
   }
 }
@@ -274,6 +277,7 @@ void Replica::CountDrafted(Step& step) {
                  plan_.kv_unused,   plan_.in_turn};
   step.decodes = plan_.decodes;
   step.sampled = shape.decode_seqs + shape.DraftedSequences();
+  last_step_ = {0, 0, shape.decode_context_tokens, step.sampled};
   if (!plan_.ranks.empty()) CountRanks(step);
   const TimeNs interference = plan_.chunks.empty() ? 0 : CountPrefills(step, price);
   if (!plan_.drafted.empty()) CountDrafted(step);
@@ -390,7 +394,7 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
   TimeNs next_enqueue = in_.inbox->NextEnqueue();
   TimeNs stop = std::min(in_.inbox->NextTimeout(), in_.inbox->until());
   BlockedBy blocked = run.blocked;
-  std::int64_t ran = 0, kv_unused = run.kv_unused, spare = run.spare;
+  std::int64_t ran = 0, kv_unused = run.kv_unused, spare = run.spare, context = 0;
   load_.running = running();
   while (ran < most && now_ < stop && StartTime() < last_start_) {
     if (next_enqueue <= now_) {
@@ -413,6 +417,7 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
     if (!run.prices_blocks) shape.decode_kv_blocks = 0;
     shape.preemption_ema = load_.preemption_ema;
     shape.lora = run.lora;
+    context = shape.decode_context_tokens;
     const StepPrice price = PriceAt(StartTime(), shape);
     if (blocked == BlockedBy::kKvBlocks) in_.recorder->BlocksRefused(1);
     kv_unused += blocks * kv_.block_size() - size;
@@ -434,7 +439,10 @@ std::int64_t Replica::RunDecodes(const DecodeRun& run, std::int64_t max_steps) {
     }
     ++ran;
   }
-  if (ran > 0) scheduler_->EndRun(ran);
+  if (ran > 0) {
+    last_step_ = {0, 0, context, size};
+    scheduler_->EndRun(ran);
+  }
   return ran;
 }
 

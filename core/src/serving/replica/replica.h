@@ -58,6 +58,9 @@ class Replica final : public Engine, private Machine {
   EngineLoad LoadAt(TimeNs time) const override {
     return now_ <= time ? EngineLoad{running(), kv_blocks_used()} : load_;
   }
+  LastStep LastStepAt(TimeNs time) const override {
+    return now_ <= time && Idle() ? LastStep{} : last_step_;
+  }
 
  private:
   // The loop and the step, in its order.
@@ -113,6 +116,7 @@ class Replica final : public Engine, private Machine {
 
   std::int64_t early_ = 0;             // delivered before the outputs of the steps that end at now_
   std::shared_ptr<SlowPeriods> slow_;  // nullptr: never
+  LastStep last_step_;
   std::vector<std::pair<double, std::int64_t>> padded_;  // scratch: bucket, tokens
 };
 

@@ -87,7 +87,7 @@ DynamoDecision DynamoPlanner::Tick(const DynamoView& view) {
   if (spec_.throughput && view.traffic) ThroughputTick(view, decision);
   decision.bound_prefill = prefill_.bound;
   decision.bound_decode = decode_.bound;
-  if (spec_.load) LoadTick(view, decision);
+  if (spec_.load && view.load) LoadTick(view, decision);
   return decision;
 }
 

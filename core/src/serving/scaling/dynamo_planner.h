@@ -13,10 +13,11 @@
 #include <string>
 #include <vector>
 
+#include "servecast/cluster_spec.h"
+
 namespace servecast {
 
 enum class DynamoMode : std::uint8_t { kAggregated, kDisaggregated, kPrefill, kDecode };
-enum class DynamoTarget : std::uint8_t { kThroughput, kLatency, kLoad, kSla };
 
 inline constexpr double kMostHitRate = 0.95;  // that an estimate relies on
 
@@ -41,8 +42,8 @@ enum class DynamoReason : std::uint8_t {
 const char* NameOf(DynamoReason reason);
 
 struct DynamoRole {
-  std::optional<std::int64_t> min_workers;  // absent: DynamoSpec::min_workers
-  std::int64_t gpus = 1;                    // of a worker
+  std::optional<std::int64_t> min_workers;    // absent: DynamoSpec::min_workers
+  std::int64_t gpus = 1, max_num_seqs = 256;  // of a worker
 };
 
 struct DynamoSpec {
@@ -54,9 +55,9 @@ struct DynamoSpec {
   DynamoRole prefill, decode;
   double ttft_ms = 500, itl_ms = 50, sensitivity = 80;
   std::int64_t min_observations = 5, speculative_tokens = 0;
-  // Of workers.
-  std::int64_t max_num_batched_tokens = 2048, max_num_seqs = 256;
-  std::int64_t max_kv_tokens = 1, context_length = 1;
+  // Of workers that prefill, and of those that decode.
+  std::int64_t max_num_batched_tokens = 2048, context_length = 1;
+  std::int64_t max_kv_tokens = 1;
   // With kLoad.
   double prefill_up_tokens = 0, prefill_down_tokens = 0, decode_up_kv = 0, decode_down_kv = 0;
 };
@@ -86,6 +87,7 @@ struct DynamoTraffic {
 struct DynamoView {
   DynamoWorkers prefill, decode;
   std::optional<DynamoTraffic> traffic;  // at a throughput tick
+  bool load = true;                      // whether it is a load tick
 };
 
 struct DynamoDecision {
@@ -117,7 +119,7 @@ class DynamoPlanner {
   // `pass` outlives it.
   DynamoPlanner(const DynamoSpec& spec, const ForwardPass& pass);
 
-  // One tick: throughput first, if view.traffic is there, then load.
+  // One tick: throughput first, if view.traffic is there, then load, if it is one of load.
   DynamoDecision Tick(const DynamoView& view);
 
  private:

@@ -65,12 +65,12 @@ std::optional<double> DynamoPlanner::EngineRate(bool prefill, const DynamoTraffi
   const double hits = std::clamp(traffic.hit_rate.value_or(0), 0.0, kMostHitRate);
   const std::int64_t own = std::max<std::int64_t>(1, RoundUp(Real(input) * (1 - hits)));
   const std::int64_t context = input + output / 2;
-  std::int64_t most = std::min(spec_.max_num_seqs, spec_.max_kv_tokens / context);
+  const std::int64_t seats = (prefill ? spec_.prefill : spec_.decode).max_num_seqs;
+  std::int64_t most = std::min(seats, spec_.max_kv_tokens / context);
   if (aggregated) most = std::min(most, spec_.max_num_batched_tokens - 1);
   if (prefill) {
-    most = own > spec_.max_num_batched_tokens
-               ? 1
-               : std::min(spec_.max_num_seqs, spec_.max_num_batched_tokens / own);
+    most = own > spec_.max_num_batched_tokens ? 1
+                                              : std::min(seats, spec_.max_num_batched_tokens / own);
   }
   most = std::max<std::int64_t>(1, most);
   const std::int64_t tried = std::min(most, kMostBatches);

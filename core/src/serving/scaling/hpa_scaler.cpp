@@ -101,6 +101,28 @@ class KedaScaler final : public Scaler {
 
 }  // namespace
 
+double MetricOf(ScalingMetric metric, const ScalerView& view) {
+  double sum = 0;
+  for (const ScaledReplica& one : view.replicas) {
+    switch (metric) {
+      case ScalingMetric::kWaiting:
+        sum += Real(one.waiting);
+        break;
+      case ScalingMetric::kRunning:
+        sum += Real(one.running);
+        break;
+      case ScalingMetric::kOutstanding:
+        sum += Real(one.waiting + one.running);
+        break;
+      case ScalingMetric::kKvUsage:
+        sum += one.kv_usage;
+        break;
+    }
+  }
+  const bool queues = metric == ScalingMetric::kWaiting || metric == ScalingMetric::kOutstanding;
+  return queues ? sum + Real(view.held) : sum;
+}
+
 std::unique_ptr<Scaler> MakeHpaScaler(const ScalerInput& input) {
   const HpaParams p = ParamsOf(input.params);
   return std::make_unique<HpaScaler>(input.spec.metric, SpecOf(input.spec, p), NsOf(p.sync_s));
