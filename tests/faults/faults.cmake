@@ -10,7 +10,8 @@
 # decode apart, from 501 on of one with drafts, from 601 on of SGLang's scheduler, from 701 on of models
 # with windows, from 801 on of TensorRT-LLM's scheduler, from 851 on of its ranks in lock step, from
 # 901 on of prompts with images, from 1001 on of models whose layers keep KV in groups, from 1051 on of
-# clients that hedge, from 1101 on of warm replicas.
+# clients that hedge, from 1101 on of warm replicas, from 1151 on of pools that scale apart, from 1181
+# on of Dynamo's planner.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -1262,6 +1263,31 @@ plant_in(cluster 1155 "one of the gateways before a replica goes on sending to i
 plant_in(cluster 1156 "a scaler does not see what is held for decode"
   [==[gateway.role() == role ? gateway.held() : 0;]==]
   [==[gateway.role() == role && !(Planted(1156) && role == PoolRole::kDecode) ? gateway.held() : 0;]==])
+
+plant_in(planner_view 1181 "an answer counts before its client has it"
+  [==[      if (results.completion[r] >= time) return false;]==]
+  [==[      if (results.completion[r] >= time && !Planted(1181)) return false;]==])
+plant_in(planner_view 1182 "who was preempted waits for nothing"
+  [==[    } else if (waits == Waits::kToDecode) {]==]
+  [==[    } else if (waits == Waits::kToDecode && !Planted(1182)) {]==])
+plant_in(membership 1183 "both pools of a planner get the first one's number"
+  [==[      pool.decided = decided[i];]==]
+  [==[      pool.decided = decided[Planted(1183) ? 0 : i];]==])
+plant_in(membership 1184 "a planner does not see that a replica drains"
+  [==[      view.drains |= lives_[i].state == State::kDraining;]==]
+  [==[      view.drains |= lives_[i].state == State::kDraining && !Planted(1184);]==])
+plant_in(replica 1185 "the last step of a run of decodes is not reported"
+  [==[    last_step_ = {0, 0, context, size};]==]
+  [==[    if (!Planted(1185)) last_step_ = {0, 0, context, size};]==])
+plant_in(dynamo_scaler 1186 "traffic is all that there was"
+  [==[before = std::exchange(served_, served);]==]
+  [==[before = Planted(1186) ? ServedTotals{} : std::exchange(served_, served);]==])
+plant_in(dynamo_scaler 1187 "a replica reports before it was scraped"
+  [==[    if (!one.up || !one.serves) continue;]==]
+  [==[    if ((!one.up && !Planted(1187)) || !one.serves) continue;]==])
+plant_in(dynamo_scaler 1188 "a tick of throughput is one of load, too"
+  [==[    seen.load = by_load_.Passes(now);]==]
+  [==[    seen.load = by_load_.Passes(now) || Planted(1188);]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

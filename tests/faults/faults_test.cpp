@@ -38,7 +38,7 @@ constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFa
               kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601,
               kFirstWindowFault = 701, kFirstTrtllmFault = 801, kFirstTrtllmRanksFault = 851,
               kFirstImageFault = 901, kFirstHybridFault = 1001, kFirstHedgeFault = 1051,
-              kFirstWarmFault = 1101, kFirstScaledPoolsFault = 1151;
+              kFirstWarmFault = 1101, kFirstScaledPoolsFault = 1151, kFirstPlannerFault = 1181;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -89,6 +89,11 @@ bool ScaledPoolsDiffer(std::uint64_t seed) {
   return c && FirstPdMismatch(*c, RunPdReference(c->Input())).has_value();
 }
 
+bool PlannerDiffers(std::uint64_t seed) {
+  const std::optional<PdCase> c = MakePlannedPdCase(seed);
+  return c && FirstPdMismatch(*c, RunPdReference(c->Input())).has_value();
+}
+
 bool SglangDiffers(std::uint64_t seed) {
   SglangCase c = MakeSglangCase(seed);
   RandomCase priced;
@@ -129,6 +134,7 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstPlannerFault) return first(PlannerDiffers, kPdCases);
   if (fault >= kFirstScaledPoolsFault) return first(ScaledPoolsDiffer);
   if (fault >= kFirstWarmFault) return first(WarmDiffers);
   if (fault >= kFirstHedgeFault) return first(HedgesDiffer);
@@ -148,7 +154,8 @@ int FirstCaught(int fault) {
                    first(ScheduledDiffers), first(PdDiffers), first(DraftsDiffer),
                    first(SglangDiffers), first(WindowsDiffer), first(TrtllmListDiffers),
                    first(TrtllmRanksDiffer), first(ImagesDiffer), first(HybridDiffers),
-                   first(HedgesDiffer), first(WarmDiffers), first(ScaledPoolsDiffer)});
+                   first(HedgesDiffer), first(WarmDiffers), first(ScaledPoolsDiffer),
+                   first(PlannerDiffers)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.
