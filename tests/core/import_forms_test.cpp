@@ -181,6 +181,17 @@ TEST(ImportForms, Dynamo) {
                {"/engine/preset", "sglang"},
                {"/engine/block_size", 16},
                {"/cluster/pools", {Pool(1, 4, "decode"), Pool(2, 2, "prefill")}}}});
+  ExpectForm({"dynamo-planner.yaml",
+              "Dynamo's Decode",
+              {{"/model/preset", "qwen3-32b"},
+               {"/cluster/pools", {Pool(1, 4, "decode"), Pool(2, 2, "prefill")}},
+               {"/cluster/scaling/policy", "dynamo"},
+               {"/cluster/scaling/optimization_target", "sla"},
+               {"/cluster/scaling/enable_throughput_scaling", true},
+               {"/cluster/scaling/throughput_adjustment_interval_s", 60},
+               {"/cluster/scaling/itl_ms", 15.5},
+               {"/cluster/scaling/max_gpu_budget", 16},
+               {"/cluster/scaling/min_endpoint", 2}}});
   ExpectForm({"dynamo-trtllm.yaml",
               "Dynamo's TRTLLMWorker",
               {{"/model/preset", "llama-3.1-70b"},
@@ -193,6 +204,24 @@ TEST(ImportForms, Dynamo) {
               {{"/model/preset", "qwen3-8b"},
                {"/engine/max_model_len", 8192},
                {"/cluster/pools", {Pool(1, 1, "decode"), Pool(1, 1, "prefill")}}}});
+}
+
+TEST(ImportForms, DynamosPlanner_NamesWhatItDoesNotRead) {
+  const std::string graph =
+      "apiVersion: nvidia.com/v1alpha1\nkind: DynamoGraphDeployment\nmetadata: {name: a}\nspec:\n"
+      "  services:\n"
+      "    Worker:\n      componentType: worker\n      extraPodSpec: {mainContainer: {command: "
+      "[python3, -m, dynamo.vllm], args: [--model, Qwen/Qwen3-8B]}}\n"
+      "    Planner:\n      componentType: planner\n      extraPodSpec: {mainContainer: ";
+  const Imported shell =
+      Import(graph + "{command: [sh, -c], args: [\"python3 -m dynamo.planner --ttft-ms=300\"]}}\n");
+  EXPECT_EQ(JsonOf(shell.document)["cluster"]["scaling"]["ttft_ms"], 300) << Listed(shell);
+  EXPECT_TRUE(Warns(shell, "optimization_target is not said")) << Listed(shell);
+  const Imported unread =
+      Import(graph + "{args: [--config, /etc/plan.json, --optimization-target, fast, --no-x]}}\n");
+  for (const char* words : {"config /etc/plan.json", "optimization_target fast", "no_x true"}) {
+    EXPECT_NE(Listed(unread).find(words), std::string::npos) << Listed(unread);
+  }
 }
 
 TEST(ImportForms, RayServe) {

@@ -118,7 +118,10 @@ std::string WriteOf(std::size_t pool, ExportJob& job) {
   const bool hpa = scaling.policy == "hpa", keda = scaling.policy == "keda";
   if (!hpa && !keda) {
     job.LeaveOut(Format("{}.policy = {}", at, scaling.policy),
-                 "is no object of Kubernetes' HPA or KEDA: written is a fixed number");
+                 scaling.policy == "dynamo"
+                     ? "is the planner of a DynamoGraphDeployment, and no HPA or KEDA: written is "
+                       "a fixed number; its options are Dynamo's own, and belong in its config"
+                     : "is no object of Kubernetes' HPA or KEDA: written is a fixed number");
     const std::int64_t replicas = pools[pool].replicas;
     return YamlText({{"apiVersion", "autoscaling/v2"},
                      {"kind", "HorizontalPodAutoscaler"},

@@ -99,22 +99,59 @@ void TakeDynamoRouter(const DynamoRouter& router, Draft& draft) {
              words));
 }
 
+// A container's words, and behind them those that it gives a shell to run.
+CommandWords AllWords(const DynamoJson& container, const Variables& environment) {
+  CommandWords words = WordsIn(container, "command", environment);
+  const CommandWords arguments = WordsIn(container, "args", environment);
+  words.insert(words.end(), arguments.begin(), arguments.end());
+  const CommandWords own = words;
+  for (std::size_t i = 0; i + 1 < own.size(); ++i) {
+    if (own[i].size() < 2 || own[i][0] != '-' || own[i].back() != 'c') continue;
+    for (const CommandWords& each : CommandsIn(own[i + 1], environment)) {
+      words.insert(words.end(), each.begin(), each.end());
+    }
+  }
+  return words;
+}
+
 // The frontend's container, of which its arguments and its environment say the router.
 void ReadFrontend(const DynamoJson& service, const DynamoJson& spec, Draft& draft) {
   const DynamoJson pod = PodOfService(service, spec);
   const DynamoJson& container = pod["containers"][0];
-  Variables environment = EnvironmentIn(container);
-  CommandWords words = WordsIn(container, "command", environment);
-  const CommandWords arguments = WordsIn(container, "args", environment);
-  words.insert(words.end(), arguments.begin(), arguments.end());
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i].size() < 2 || words[i][0] != '-' || words[i].back() != 'c') continue;
-    for (const CommandWords& each : CommandsIn(words[i + 1], environment)) {
-      const DynamoRouter router = RouterIn(each, {});
-      if (!router.mode.empty()) return TakeDynamoRouter(router, draft);
+  const Variables environment = EnvironmentIn(container);
+  TakeDynamoRouter(RouterIn(AllWords(container, environment), environment), draft);
+}
+
+// JSON, or that of a file by its name; else nothing.
+DynamoJson ObjectOf(const std::string& words, const Variables& files) {
+  const std::size_t slash = words.rfind('/');
+  const auto file = files.find(words.substr(slash == std::string::npos ? 0 : slash + 1));
+  DynamoJson json = DynamoJson::parse(file == files.end() ? words : file->second, nullptr, false);
+  return json.is_object() ? json : DynamoJson();
+}
+
+// The options of a planner by Dynamo's names, of its arguments and of what its config has.
+DynamoJson PlannerOptions(const DynamoJson& pod, const Variables& files) {
+  const DynamoJson& container = pod["containers"][0];
+  const CommandWords words = AllWords(container, EnvironmentIn(container));
+  DynamoJson options = DynamoJson::object();
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].rfind("--", 0) != 0) continue;
+    const std::size_t equals = words[i].find('=');
+    const bool valued = i + 1 < words.size() && words[i + 1].rfind("--", 0) != 0;
+    const std::string value = equals != std::string::npos ? words[i].substr(equals + 1)
+                              : valued                    ? words[i + 1]
+                                                          : "true";
+    std::string name = PlainName(words[i].substr(0, equals));
+    std::replace(name.begin(), name.end(), '-', '_');
+    const DynamoJson object = ObjectOf(value, files);
+    if (object.is_object()) {
+      options.update(object);
+    } else {
+      options[name] = value;
     }
   }
-  TakeDynamoRouter(RouterIn(words, environment), draft);
+  return options;
 }
 
 void ReadService(const std::string& name, const DynamoJson& service, const DynamoJson& spec,
@@ -125,8 +162,7 @@ void ReadService(const std::string& name, const DynamoJson& service, const Dynam
   if (std::find(std::begin(kOthers), std::end(kOthers), type) != std::end(kOthers)) {
     if (type == "frontend") ReadFrontend(service, spec, draft);
     if (type == "planner") {
-      draft.Warn(Format("{}: Dynamo's planner changes replicas; they stay as they begin here",
-                        ShownText(name, 40)));
+      draft.AddScaler("planner", PlannerOptions(PodOfService(service, spec), files));
     }
     return;
   }

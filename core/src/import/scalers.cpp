@@ -1,5 +1,5 @@
 // Kubernetes' HorizontalPodAutoscaler and KEDA's ScaledObject beside servers: cluster.scaling,
-// or, of several servers, that of the pool whose object it names.
+// or, of several servers, that of the pool whose object it names. Dynamo's planner is one of all.
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,6 +10,7 @@
 #include "import/json_members.h"
 #include "import/kinds.h"
 #include "io/issues.h"
+#include "io/scaling_checks.h"
 
 namespace servecast {
 namespace {
@@ -136,6 +137,60 @@ void TakeHpa(const ScalerJson& spec, const std::string& at, Draft& draft) {
   if (const ScalerJson* behavior = ObjectIn(spec, "behavior")) TakeBehavior(*behavior, at, draft);
 }
 
+// Options of Dynamo's planner, and the members that they are.
+constexpr std::pair<std::string_view, std::string_view> kPlannerNames[] = {
+    {"load_adjustment_interval_seconds", "load_adjustment_interval_s"},
+    {"throughput_adjustment_interval_seconds", "throughput_adjustment_interval_s"},
+    {"optimization_target", "optimization_target"},
+    {"enable_load_scaling", "enable_load_scaling"},
+    {"enable_throughput_scaling", "enable_throughput_scaling"},
+    {"ttft_ms", "ttft_ms"},
+    {"itl_ms", "itl_ms"},
+    {"load_scaling_down_sensitivity", "load_scaling_down_sensitivity"},
+    {"load_min_observations", "load_min_observations"},
+    {"min_endpoint", "min_endpoint"},
+    {"max_gpu_budget", "max_gpu_budget"},
+    {"min_gpu_budget", "min_gpu_budget"},
+    {"prefill_scale_up_queue_tokens", "prefill_scale_up_queue_tokens"},
+    {"prefill_scale_down_queue_tokens", "prefill_scale_down_queue_tokens"},
+    {"decode_scale_up_kv_rate", "decode_scale_up_kv_rate"},
+    {"decode_scale_down_kv_rate", "decode_scale_down_kv_rate"}};
+constexpr std::string_view kOfPools[] = {"mode", "prefill_engine_num_gpu", "decode_engine_num_gpu",
+                                         "speculative_nextn"};
+
+void TakePlanner(const ScalerJson& options, Draft& draft) {
+  const std::string at = "cluster.scaling.";
+  draft.Take(at + "policy", "dynamo", "Dynamo's planner");
+  for (const auto& option : options.items()) {
+    const std::string& name = option.key();
+    const auto known = std::find_if(std::begin(kPlannerNames), std::end(kPlannerNames),
+                                    [&](const auto& each) { return each.first == name; });
+    const std::string text = TextOf(option.value()),
+                      words = Format("{} {}", name, ShownText(text, 40));
+    const auto number = NumberIn(text);
+    if (std::find(std::begin(kOfPools), std::end(kOfPools), name) != std::end(kOfPools)) {
+      draft.Ignore(words, "it follows from the pools");
+    } else if (name == "config") {
+      draft.Ignore(words, "it is not among the texts, nor JSON");
+    } else if (known == std::end(kPlannerNames)) {
+      draft.Ignore(ShownText(words, 80), "an option of Dynamo's planner that is not modelled");
+    } else if (text == "true" || text == "false") {
+      draft.Take(at + std::string(known->second), text == "true", words);
+    } else if (number) {
+      draft.Take(at + std::string(known->second), NumberJson(*number), words);
+    } else if (name == "optimization_target" &&
+               std::find(kDynamoTargetNames.begin(), kDynamoTargetNames.end(), text) !=
+                   kDynamoTargetNames.end()) {
+      draft.Take(at + name, text, words);
+    } else {
+      draft.Ignore(words, "it is no value of that option");
+    }
+  }
+  if (draft.Find(at + "optimization_target") == nullptr) {
+    draft.Warn("Dynamo's planner: optimization_target is not said, here it is sla");
+  }
+}
+
 }  // namespace
 
 void TakeScaledObject(const ScalerJson& spec, const std::string& at, Draft& draft) {
@@ -187,6 +242,10 @@ void Draft::TakeScalers() {
     text_ = scaler.text;
     std::string at = "cluster.scaling";
     const ScalerJson* pools = Find("cluster.pools");
+    if (scaler.kind == "planner") {
+      TakePlanner(scaler.spec, *this);
+      continue;
+    }
     if (pools != nullptr && pools->size() > 1) {
       const std::string object = TargetOf(scaler.spec);
       const auto named = named_.find(object);
@@ -212,8 +271,16 @@ void Draft::SettleScaling() {
   if (pools.empty() && Find("cluster.scaling") != nullptr) {
     pools = ScalerJson::array({ScalerJson::object()});
   }
-  if (pools.size() > 1 && said_["cluster"].erase("scaling") > 0) {
-    Warn(Format("a scaler is left out: it names none of the {} pools", pools.size()));
+  const ScalerJson* all = Find("cluster.scaling");
+  const bool planner = all != nullptr && TextIn(*all, "policy") == "dynamo";
+  std::string roles;
+  for (const ScalerJson& pool : pools) roles += TextIn(pool, "role") + " ";
+  const bool apart = roles == "prefill decode " || roles == "decode prefill ";
+  if (pools.size() > 1 && !(planner && apart) && said_["cluster"].erase("scaling") > 0) {
+    Warn(planner ? Format("Dynamo's planner is left out: it is modelled for one pool, or one that "
+                          "prefills and one that decodes, not for {}",
+                          pools.size())
+                 : Format("a scaler is left out: it names none of the {} pools", pools.size()));
   }
   for (std::size_t i = 0; i < pools.size(); ++i) {
     const ScalerJson* own = ObjectIn(pools[i], "scaling");
