@@ -286,10 +286,9 @@ void JudgeTargets(const Scenario& s, const Findings& findings, Report& r) {
   const SloResult& worst = r.slo[k];
   const double allowed = 1 - worst.slo.percentile / 100;
   const bool lost = worst.unserved_share > allowed, known = worst.value_ms || worst.share;
-  const std::string figure =
-      !known || (lost && decides == Side::kBeyond)
-          ? Format("{}: {}", Name(worst.slo), LossText(worst, r))
-          : Format("{}, {}", NameOf(worst.slo), ValueOfLimit(worst));
+  const std::string figure = !known || (lost && decides == Side::kBeyond)
+                                 ? Format("{}: {}", Name(worst.slo), LossText(worst, r))
+                                 : Format("{}, {}", NameOf(worst.slo), ValueOfLimit(worst));
   if (decides == Side::kBeyond) {
     r.verdict.state = VerdictState::kMisses;
     r.verdict.sentence = Format("{} misses {}{}; {} {}.", who, Targets(beyond, all), load,
