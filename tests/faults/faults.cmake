@@ -371,8 +371,8 @@ plant_in(kv_link 403 "every transfer has the whole link"
   [==[(flows_.front().ends - virtual_) *
                        (Planted(403) ? 1 : static_cast<WideInt>(flows_.size()));]==])
 plant_in(kv_link 403 "every transfer has the whole link"
-  [==[(now - since_) / static_cast<WideInt>(flows_.size());]==]
-  [==[(now - since_) / (Planted(403) ? 1 : static_cast<WideInt>(flows_.size()));]==])
+  [==[(time - since_) / static_cast<WideInt>(flows_.size());]==]
+  [==[(time - since_) / (Planted(403) ? 1 : static_cast<WideInt>(flows_.size()));]==])
 
 # It asks for the scheduler's entry.
 plant_in(replica_hand_over 404 "blocks are free when the prefill ends"
@@ -1263,6 +1263,31 @@ plant_in(cluster 1155 "one of the gateways before a replica goes on sending to i
 plant_in(cluster 1156 "a scaler does not see what is held for decode"
   [==[gateway.role() == role ? gateway.held() : 0;]==]
   [==[gateway.role() == role && !(Planted(1156) && role == PoolRole::kDecode) ? gateway.held() : 0;]==])
+plant_in(kv_link 1201 "a transfer that is stopped never had a share of the link"
+  [==[  PassTo(time);
+  flows_.erase(flow);]==]
+  [==[  if (!Planted(1201)) PassTo(time);
+  flows_.erase(flow);]==])
+plant_in(cluster_failures 1202 "a request is lost though its client is gone"
+  [==[  if (timeout.empty() ||]==]
+  [==[  if (timeout.empty() || Planted(1202) ||]==])
+plant_in(cluster_failures 1203 "routers do not hear of requests that are lost"
+  [==[  TellGateways(index, time, request);]==]
+  [==[  if (!Planted(1203)) TellGateways(index, time, request);]==])
+plant_in(vllm_hand_over 1204 "blocks stay taken for KV that will not come"
+  [==[replica_.ExpectNoMore();
+  FreeIncoming(request);]==]
+  [==[replica_.ExpectNoMore();
+  if (!Planted(1204)) FreeIncoming(request);]==])
+plant_in(kv_cache 1205 "a retry does not find what is held for the attempt before it"
+  [==[  if (options_.outlives_attempts &&]==]
+  [==[  if (options_.outlives_attempts && !Planted(1205) &&]==])
+plant_in(replica_end 1206 "who waited for blocks is not told that KV will not come"
+  [==[  woken_ = std::min(woken_, time);]==]
+  [==[  if (!Planted(1206)) woken_ = std::min(woken_, time);]==])
+plant_in(cluster_failures 1207 "KV is kept for a request that its decode replica refused"
+  [==[  if (any().results.HandedOver(static_cast<std::size_t>(request))) Free(request, time);]==]
+  [==[  if (any().results.HandedOver(static_cast<std::size_t>(request)) && !Planted(1207)) Free(request, time);]==])
 
 plant_in(planner_view 1181 "an answer counts before its client has it"
   [==[      if (results.completion[r] >= time) return false;]==]

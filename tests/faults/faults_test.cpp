@@ -38,7 +38,8 @@ constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFa
               kFirstPdFault = 401, kFirstDraftFault = 501, kFirstSglangFault = 601,
               kFirstWindowFault = 701, kFirstTrtllmFault = 801, kFirstTrtllmRanksFault = 851,
               kFirstImageFault = 901, kFirstHybridFault = 1001, kFirstHedgeFault = 1051,
-              kFirstWarmFault = 1101, kFirstScaledPoolsFault = 1151, kFirstPlannerFault = 1181;
+              kFirstWarmFault = 1101, kFirstScaledPoolsFault = 1151, kFirstPlannerFault = 1181,
+              kFirstFailingPoolsFault = 1201;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -94,6 +95,11 @@ bool PlannerDiffers(std::uint64_t seed) {
   return c && FirstPdMismatch(*c, RunPdReference(c->Input())).has_value();
 }
 
+bool FailingPoolsDiffer(std::uint64_t seed) {
+  const std::optional<PdCase> c = MakeFailingPdCase(seed);
+  return c && FirstPdMismatch(*c, RunPdReference(c->Input())).has_value();
+}
+
 bool SglangDiffers(std::uint64_t seed) {
   SglangCase c = MakeSglangCase(seed);
   RandomCase priced;
@@ -134,6 +140,7 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstFailingPoolsFault) return first(FailingPoolsDiffer);
   if (fault >= kFirstPlannerFault) return first(PlannerDiffers, kPdCases);
   if (fault >= kFirstScaledPoolsFault) return first(ScaledPoolsDiffer);
   if (fault >= kFirstWarmFault) return first(WarmDiffers);
@@ -155,7 +162,7 @@ int FirstCaught(int fault) {
                    first(SglangDiffers), first(WindowsDiffer), first(TrtllmListDiffers),
                    first(TrtllmRanksDiffer), first(ImagesDiffer), first(HybridDiffers),
                    first(HedgesDiffer), first(WarmDiffers), first(ScaledPoolsDiffer),
-                   first(PlannerDiffers)});
+                   first(PlannerDiffers), first(FailingPoolsDiffer)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

@@ -163,6 +163,68 @@ TEST(DifferentialDisaggregated, PlannedPools_AgreeWithTheReference) {
   EXPECT_GT(by_throughput, 20);
 }
 
+// Replicas that fail or are cut off, prefill and decode apart: who is lost with what, whose blocks
+// are free again when, and what the others, scalers and clients that try again make of that.
+TEST(DifferentialDisaggregated, ReplicasThatFail_AgreeWithTheReference) {
+  struct Kind {
+    const char* name;
+    std::int64_t PdCoverage::*count;
+    std::int64_t least;
+  };
+  const Kind kinds[] = {{"lost prefills", &PdCoverage::lost_prefills, 2000},
+                        {"lost decodes", &PdCoverage::lost_decodes, 2000},
+                        {"lost as handed over", &PdCoverage::lost_as_handed_over, 3},
+                        {"lost before decodes", &PdCoverage::lost_held, 100},
+                        {"lost in a decode queue", &PdCoverage::lost_queued, 200},
+                        {"lost under way", &PdCoverage::lost_under_way, 500},
+                        {"refused", &PdCoverage::refused, 1000},
+                        {"refused to decode", &PdCoverage::refused_to_decode, 300},
+                        {"KV not fetched", &PdCoverage::freed_by_failures, 1000},
+                        {"links shared anew", &PdCoverage::links_shared_again, 500},
+                        {"cut off", &PdCoverage::cut, 100},
+                        {"cut off with KV alone", &PdCoverage::cut_with_kv, 20},
+                        {"died draining", &PdCoverage::died_draining, 20},
+                        {"drained in time", &PdCoverage::ended_in_time, 20},
+                        {"retries", &PdCoverage::retries, 5000},
+                        {"gave up before", &PdCoverage::blocks_back, 50},
+                        {"transfers", &PdCoverage::transfers, 5000}};
+  PdCoverage all;
+  const std::int64_t first = Asked("SERVECAST_SEED", 1);
+  for (std::int64_t seed = first; seed < first + Cases(2000); ++seed) {
+    const std::optional<PdCase> c = MakeFailingPdCase(static_cast<std::uint64_t>(seed));
+    if (!c) continue;
+    const PdOutput reference = RunPdReference(c->Input());
+    for (const std::int64_t slice : {std::int64_t{1}, std::int64_t{7}, INT64_MAX}) {
+      const std::optional<std::string> mismatch = FirstPdMismatch(*c, reference, slice);
+      ASSERT_FALSE(mismatch.has_value()) << "slice " << slice << ", " << *mismatch;
+    }
+    for (const Kind& kind : kinds) all.*kind.count += reference.coverage.*kind.count;
+  }
+  if (Cases(2000) < 2000) return;
+  for (const Kind& kind : kinds) EXPECT_GT(all.*kind.count, kind.least) << kind.name;
+}
+
+// Failures that never come change nothing.
+TEST(DisaggregatedFailures, BeyondTheEnd_ChangeNoBit) {
+  for (std::uint64_t seed = 1; seed <= 60; ++seed) {
+    std::optional<PdCase> c = MakeFailingPdCase(seed);
+    if (!c) continue;
+    for (PdPool& pool : c->pools) pool.grace = kNever;
+    c->failures.reset();
+    const PdRun without = RunPdCase(*c);
+    c->failures.emplace().schedule = {{1e9, 0}};
+    for (PdPool& pool : c->pools) {
+      if (pool.scaling) pool.grace = kClockEnd / 2;
+    }
+    const PdRun with = RunPdCase(*c, 7);
+    ASSERT_EQ(with.steps, without.steps) << seed;
+    ASSERT_EQ(with.results.state, without.results.state) << seed;
+    ASSERT_EQ(with.results.completion, without.results.completion) << seed;
+    ASSERT_EQ(with.requests.arrival, without.requests.arrival) << seed;
+    ASSERT_EQ(with.now, without.now) << seed;
+  }
+}
+
 // Behind any router: nothing depends on slices or on who
 // looks, everybody is accounted for, nobody decodes before his KV is there, and the parts of the
 // time of each add up.

@@ -458,11 +458,17 @@ TEST(Failures, WhatDoesNotCombine_IsRefused) {
             "/cluster/failures/detect_s");
   for (const char* other :
        {"cluster.router.policy=prefix_affinity", "scheduler.policy=sglang",
-        "cluster.pools.0.pipeline_parallel=2", "engine.speculative.method=ngram",
-        R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])"}) {
+        "cluster.pools.0.pipeline_parallel=2", "engine.speculative.method=ngram"}) {
     EXPECT_EQ(refused_at({R"(cluster.failures={"mtbf_s":1000})", other}), "/cluster/failures")
         << other;
   }
+  const std::string roles = R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])";
+  EXPECT_EQ(refused_at({R"(cluster.failures={"schedule":[[20,1]]})", roles}), "");
+  EXPECT_EQ(refused_at({R"(cluster.failures={"schedule":[[20,2]]})", roles}),
+            "/cluster/failures/schedule/0");
+  EXPECT_EQ(refused_at({R"(cluster.failures={"schedule":[[20,1]]})", roles,
+                        "cluster.decode_router.policy=weighted"}),
+            "/cluster/decode_router/policy");
 }
 
 }  // namespace

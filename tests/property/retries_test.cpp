@@ -106,8 +106,7 @@ TEST(Retries, NotModelled_AreRefused) {
     return issues.empty() ? "" : issues.front().path;
   };
   EXPECT_EQ(refused_at({kTwice}), "");
-  EXPECT_EQ(refused_at({kTwice, R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])"}),
-            "/workload/retries/max");
+  EXPECT_EQ(refused_at({kTwice, R"(cluster.pools=[{"role":"prefill"},{"role":"decode"}])"}), "");
   EXPECT_EQ(
       refused_at({kTwice, "engine.max_num_queued_reqs=9", "cluster.router.policy=central_queue"}),
       "/workload/retries/max");

@@ -583,9 +583,13 @@ TEST(Scaling, PoolsOwn_OverrideTheClusters) {
   constexpr const char* kRoles = R"([{"role":"prefill"},{"role":"decode"}])";
   EXPECT_NE(issue(kRoles, {"cluster.decode_router.policy=weighted"}).find("/cluster/decode_router"),
             std::string::npos);
-  EXPECT_NE(issue(kRoles, {"cluster.scaling.termination_grace_period_s=5"})
-                .find("/cluster/scaling/termination_grace_period_s"),
-            std::string::npos);
+  EXPECT_EQ(issue(kRoles, {"cluster.scaling.termination_grace_period_s=5"}), "");
+  constexpr const char* kOrca =
+      R"([{"role":"prefill","scaling":{"max_replicas":5,"termination_grace_period_s":5}},
+          {"role":"decode","scheduler":{"policy":"orca"},"scaling":{"policy":"none"}}])";
+  EXPECT_NE(issue(kOrca).find("/cluster/pools/0/scaling/termination_grace_period_s: found 5, all"),
+            std::string::npos)
+      << issue(kOrca);
 }
 
 TEST(Scaling, WhatDoesNotCombine_IsRefused) {

@@ -142,7 +142,8 @@ PdInput PdCase::Input() const {
           decode_router,
           disaggregation,
           base.horizon,
-          base.engine.api_server_count};
+          base.engine.api_server_count,
+          failures};
 }
 
 std::optional<PdCase> MakePdCase(std::uint64_t seed) {
@@ -267,7 +268,8 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
                      .gpus = pool.gpus,
                      .block_bytes = pool.block_bytes,
                      .scaling = ScalingOf(pool, c),
-                     .cold_start = pool.scaling ? pool.scaling->cold_start : 0});
+                     .cold_start = pool.scaling ? pool.scaling->cold_start : 0,
+                     .grace = pool.grace});
   }
   const RouterEntry &router = FindRouter(c.router.name),
                     &decode_router = FindRouter(c.decode_router.name);
@@ -279,7 +281,8 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
        .clients = clients,
        .decode_router = &decode_router,
        .decode_router_params = ParamValues(decode_router.params, c.decode_router.params),
-       .disaggregation = c.disaggregation});
+       .disaggregation = c.disaggregation,
+       .failures = c.failures ? &*c.failures : nullptr});
   while (!cluster.Advance(slice)) {
   }
   cluster.WriteProgress(run.results.generated);
@@ -287,6 +290,7 @@ PdRun RunPdCase(const PdCase& c, std::int64_t slice, bool observe) {
   run.results.hand_overs.resize(run.requests.arrival.size());  // without roles there are none
   run.completed = cluster.completed();
   run.timed_out = cluster.timed_out();
+  run.lost = cluster.lost();
   run.output_tokens = recorder.output_tokens();
   run.preemptions = recorder.preemptions();
   run.now = cluster.now();
@@ -393,6 +397,79 @@ std::optional<PdCase> MakeScaledPdCase(std::uint64_t seed) {
   return c;
 }
 
+// About three failures of a replica in a run of that length.
+static FailureSpec DrawnFailures(Dice& dice, std::int64_t replicas, TimeNs length) {
+  const auto share = [&](std::int64_t least, std::int64_t most) {
+    return static_cast<double>(length) / 1e9 *
+           static_cast<double>(least + dice.UpTo(most - least)) / 1000;
+  };
+  FailureSpec spec;
+  if (dice.Percent(90)) spec.restart_s = share(0, 300);
+  if (dice.Percent(40)) spec.detect_s = share(0, 150);
+  if (dice.Percent(20)) spec.domain_replicas = 1 + dice.UpTo(3);
+  const bool by_chance = dice.Percent(40);
+  if (by_chance) spec.mtbf_s = share(100, 1000);
+  for (std::int64_t row = 0; row < 2 * replicas && (!by_chance || dice.Percent(50)); ++row) {
+    spec.schedule.push_back({share(0, 1000), static_cast<double>(dice.UpTo(replicas - 1))});
+  }
+  return spec;
+}
+
+static void AddRetries(Dice& dice, RandomCase& c) {
+  RequestTable& requests = c.requests;
+  const auto size = static_cast<std::size_t>(requests.size());
+  if (requests.timeout.empty() && dice.Percent(50)) {
+    const std::int64_t patience = dice.Pick<std::int64_t>({3, 30, 300});
+    for (std::size_t i = 0; i < size; ++i) {
+      requests.timeout.push_back(dice.Percent(80) ? (1 + dice.UpTo(patience)) * c.latency.base
+                                                  : kNever);
+    }
+  }
+  const auto each = static_cast<std::size_t>(dice.Pick<std::int64_t>({1, 1, 2, 3}));
+  const std::int64_t longest = dice.Pick<std::int64_t>({1, 10, 100});
+  std::vector<TimeNs> backoff;
+  for (std::size_t i = 0; i < size * each; ++i) {
+    backoff.push_back(dice.Percent(20) ? 1 : (1 + dice.UpTo(longest)) * c.latency.base);
+  }
+  SetRetries(requests, backoff);
+  if (dice.Percent(30)) requests.retry_budget = dice.Pick({0.0, 0.1, 0.3, 1.0});
+}
+
+std::optional<PdCase> MakeFailingPdCase(std::uint64_t seed) {
+  Dice dice(seed + 55'000'000);
+  std::optional<PdCase> c = MakePdCase(2 * seed + 1);  // of vLLM's scheduler alone
+  if (!c) return std::nullopt;
+  c->seed = seed;
+  if (dice.Percent(50)) AddRetries(dice, c->base);
+  for (RouterChoice* router : {&c->router, &c->decode_router}) {
+    router->name = dice.Pick({"round_robin", "random", "least_outstanding"});
+    router->params.clear();
+  }
+  const TimeNs length = RunPdCase(*c).now;
+  if (length == 0) return std::nullopt;
+  // The reference goes through all slow periods for each step.
+  const double gap_s = c->base.slowdowns.mean_gap_s.value_or(kClockEnd);
+  if (static_cast<double>(length) > 1e4 * gap_s * 1e9) return std::nullopt;
+  const bool scaled = dice.Percent(50);
+  if (scaled) AddScaling(*c, length);
+  // Scalers that see a request held which nobody will serve go on for an hour.
+  const bool endless = std::any_of(c->pools.begin(), c->pools.end(), [](const PdPool& pool) {
+    return pool.scaling && pool.scaling->spec.policy != "schedule";
+  });
+  if (c->base.horizon || endless) {
+    c->base.horizon = std::min(c->base.horizon.value_or(kNever), 5 * length);
+  }
+  for (PdPool& pool : c->pools) {
+    if (pool.scaling && dice.Percent(60)) {
+      pool.grace = dice.Percent(30) ? 0 : length * dice.UpTo(100) / 1000;
+    }
+  }
+  std::int64_t replicas = 0;
+  for (const PdPool& pool : c->pools) replicas += pool.replicas;
+  if (!scaled || dice.Percent(70)) c->failures = DrawnFailures(dice, replicas, length);
+  return c;
+}
+
 static std::string Text(const StepRecord& s) {
   std::string text = fmt::format(
       "scheduled {} start {} end {} free {}/{} used {} running {}/{} waiting {}/{} interference "
@@ -445,8 +522,11 @@ static std::optional<std::string> ResultMismatch(const PdCase& c, const PdOutput
   }
   const RequestResults &a = run.results, &b = reference.results;
   for (std::size_t r = 0; r < a.state.size(); ++r) {
-    const bool over =
-        b.state[r] == RequestState::kCompleted || b.state[r] == RequestState::kTimedOut;
+    const bool over = b.state[r] == RequestState::kCompleted ||
+                      b.state[r] == RequestState::kTimedOut || b.state[r] == RequestState::kLost;
+    const auto lost_at = [r](const RequestResults& of) {
+      return of.state[r] == RequestState::kLost ? of.lost_at[r] : -1;
+    };
     const HandOver h = c.Apart() ? a.hand_overs[r] : HandOver{}, g = b.hand_overs[r];
     const std::pair<const char*, std::pair<std::int64_t, std::int64_t>> figures[] = {
         {"arrival", {run.requests.arrival[r], reference.requests.arrival[r]}},
@@ -463,6 +543,7 @@ static std::optional<std::string> ResultMismatch(const PdCase& c, const PdOutput
         {"resumed", {h.resumed, g.resumed}},
         {"bytes", {h.bytes, g.bytes}},
         {"prefill replica", {h.prefill_replica, g.prefill_replica}},
+        {"lost at", {lost_at(a), lost_at(b)}},
         {"state",
          {over ? static_cast<int>(a.state[r]) : 0, over ? static_cast<int>(b.state[r]) : 0}},
     };
@@ -494,17 +575,40 @@ static std::optional<std::string> ResultMismatch(const PdCase& c, const PdOutput
 static std::optional<std::string> LivesMismatch(const PdCase& c, const PdOutput& reference,
                                                 const PdRun& run) {
   const ScalingReport& all = run.scaling;
-  if (!all.on) return std::nullopt;
+  if ((!all.on && !all.failures.on) || run.now == 0) return std::nullopt;  // or nobody ran
+  PdMembers members = *reference.members;
+  members.RunOn(run.now);
   const auto text = [](const ScalingReport::Step& step) {
     return fmt::format("{} starting, {} up, {} draining", step.starting, step.up, step.draining);
   };
   std::int64_t starts = 0, stops = 0;
   double replica_s = 0;
-  for (std::size_t p = 0; p < c.pools.size(); ++p) {
+  for (const ScalingReport::Step& step : all.steps) {
+    const auto at = static_cast<TimeNs>(step.at_s * 1e9 + 0.5);
+    if (at >= c.base.horizon.value_or(kNever)) break;  // with the end of a step
+    ScalingReport::Step sum;
+    for (std::size_t p = 0; p < c.pools.size(); ++p) {
+      const ScalingReport::Step of = members.At(p, at);
+      sum.starting += of.starting, sum.up += of.up, sum.draining += of.draining;
+    }
+    if (text(step) == text(sum)) continue;
+    return fmt::format("case {} at {}: {}, reference {}", c.seed, at, text(step), text(sum));
+  }
+  std::int64_t failures = 0;
+  for (const PdLife& life : members.lives()) {
+    failures += std::count_if(life.outages.begin(), life.outages.end(),
+                              [&](const PdOutage& o) { return o.down <= run.now; });
+  }
+  if (failures != all.failures.failures) {
+    return fmt::format("case {}: {} failures, reference {}", c.seed, all.failures.failures,
+                       failures);
+  }
+  for (std::size_t p = 0; all.on && p < c.pools.size(); ++p) {
     const ScalingReport& own = all.pools.empty() ? all : all.pools[p];  // one pool is all
     for (const ScalingReport::Step& step : own.steps) {
       const auto at = static_cast<TimeNs>(step.at_s * 1e9 + 0.5);
-      const std::string expected = text(reference.members->At(p, at));
+      if (at >= c.base.horizon.value_or(kNever)) break;
+      const std::string expected = text(members.At(p, at));
       if (text(step) == expected) continue;
       return fmt::format("case {}, pool {} at {}: {}, reference {}", c.seed, p, at, text(step),
                          expected);
@@ -513,6 +617,7 @@ static std::optional<std::string> LivesMismatch(const PdCase& c, const PdOutput&
     stops += own.stops;
     replica_s += own.replica_s;
   }
+  if (!all.on) return std::nullopt;
   if (starts != all.starts || stops != all.stops ||
       std::abs(replica_s - all.replica_s) > 1e-9 * replica_s) {
     return fmt::format("case {}: pools start {}, stop {}, {} s; all {}, {}, {} s", c.seed, starts,
@@ -537,7 +642,13 @@ static std::string PoolsOf(const PdCase& c) {
                         spec.scrape_period_s, spec.scrape_delay_s);
     for (const auto& [name, value] : spec.params) text += fmt::format(" {} {}", name, value);
     for (const auto& row : spec.schedule) text += fmt::format(" [{}, {}]", row[0], row[1]);
+    if (pool.grace < kNever) text += fmt::format(" grace {}", pool.grace);
   }
+  if (!c.failures) return text;
+  text += fmt::format("\nfailures: mtbf {}, restart {}, detect {}, domain {}, seed {}",
+                      c.failures->mtbf_s.value_or(0), c.failures->restart_s, c.failures->detect_s,
+                      c.failures->domain_replicas, c.router.seed);
+  for (const auto& row : c.failures->schedule) text += fmt::format(" [{}, {}]", row[0], row[1]);
   return text;
 }
 

@@ -23,6 +23,7 @@ struct PdCase {
   std::vector<std::unique_ptr<std::vector<PipelineStage>>> stages;
   DisaggregationSpec disaggregation;
   RouterChoice router, decode_router;
+  std::optional<FailureSpec> failures = {};
 
   bool Apart() const;  // prefill and decode
   bool HasBatchScheduler() const;
@@ -40,11 +41,15 @@ std::optional<PdCase> MakeScaledPdCase(std::uint64_t seed);
 // Likewise with Dynamo's planner for one pool, or for one that prefills and one that decodes.
 std::optional<PdCase> MakePlannedPdCase(std::uint64_t seed);
 
+// Replicas that fail, or are cut off as they drain, with or without scalers and clients that try
+// again; likewise.
+std::optional<PdCase> MakeFailingPdCase(std::uint64_t seed);
+
 struct PdRun {
   RequestTable requests;
   RequestResults results;
   std::vector<std::vector<StepRecord>> steps;  // by replica
-  std::int64_t completed = 0, timed_out = 0, output_tokens = 0, preemptions = 0;
+  std::int64_t completed = 0, timed_out = 0, lost = 0, output_tokens = 0, preemptions = 0;
   ScalingReport scaling;
   TimeNs now = 0;
 };

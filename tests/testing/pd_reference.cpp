@@ -41,7 +41,7 @@ struct Replica {
   TimeNs due = kNever;             // of the next schedule call
   TimeNs begin = 0;                // of the latest step
   bool sleeps = false;             // it has requests, and nothing to do
-  std::int64_t launched = 0, sent = 0;
+  std::int64_t sent = 0;
   std::vector<Left> left;
   std::vector<TimeNs> kv_went;                       // of what it has prefilled for others
   std::int64_t formed_running = 0, formed_used = 0;  // as the latest step was formed
@@ -115,13 +115,15 @@ class Driver {
       scalings.push_back(pool.scaling);
       counts.push_back(pool.replicas);
     }
-    output_.members.emplace(scalings, counts);
+    output_.results.lost_at.assign(size, -1);
+    output_.members.emplace(scalings, counts, input.failures, input.router.seed,
+                            input.horizon.value_or(kNever));
     const auto has = [&](PoolRole role) { return !Gate::Of(replicas_, role).empty(); };
     const PoolRole whole = has(PoolRole::kMixed) ? PoolRole::kMixed : PoolRole::kDecode;
     decode_.emplace(input.decode_router, output_.requests, PoolRole::kDecode, replicas_);
     whole_.emplace(input.router, output_.requests, whole, replicas_);
     prefill_.emplace(input.router, output_.requests, PoolRole::kPrefill, replicas_);
-    for (std::size_t r = 0; r < size; ++r) {
+    for (std::size_t r = 0; r < input.requests.requests(); ++r) {
       if (input.requests.think.empty() || input.requests.think[r] < 0) Arrive(r);
     }
   }
@@ -142,6 +144,9 @@ class Driver {
                                     [](const Gate* gate) { return !gate->held.empty(); });
       if (next < kNever || held || members().Limited() || (input_.horizon && members().Scale())) {
         next = std::min(next, BeforeHorizon(members().Next()));
+      }
+      if (next < kNever || SomethingIsLeft()) {
+        next = std::min(next, BeforeHorizon(members().NextOfFailures()));
       }
       if (next == kNever) break;
       for (const Gate* gate : Gates()) {
@@ -170,6 +175,7 @@ class Driver {
       for (const TimeNs went : replica.kv_went) kv = std::max(kv, went);
       if (life.drain < kNever && kv > life.gone) ++output_.coverage.kept_kv;
       life.gone = std::max(life.gone, kv);
+      life.gone = std::min(life.gone, std::max(life.cut, life.drain));
       if (life.drain < kNever && life.gone > life.drain) ++output_.coverage.drained;
     }
     return std::move(output_);
@@ -219,11 +225,40 @@ class Driver {
     const auto [arrival, r] = *arriving_.begin();
     arriving_.erase(arriving_.begin());
     const std::int64_t prompt = output_.requests.prompt_tokens[r];
-    const TimeNs enqueue = front_end_.Enter(arrival, input_.pools[0].latency->TakeUpTimes(prompt));
-    if (!output_.requests.timeout.empty() && output_.requests.timeout[r] < enqueue - arrival)
+    if (!IsSent(r)) {
+      output_.results.state[r] = RequestState::kRejected;
       return;
+    }
+    const TimeNs enqueue = front_end_.Enter(arrival, input_.pools[0].latency->TakeUpTimes(prompt));
+    if (!output_.requests.timeout.empty() && output_.requests.timeout[r] < enqueue - arrival) {
+      const TimeNs gives_up = arrival + output_.requests.timeout[r];
+      if (BeforeHorizon(gives_up) < kNever) TryAgain(r, gives_up);
+      return;
+    }
     output_.results.enqueue[r] = enqueue;
     coming_.insert({enqueue, arrival, r});
+  }
+
+  // A retry only within the budget.
+  bool IsSent(std::size_t r) {
+    const double budget = output_.requests.retry_budget;
+    const bool retry = r >= output_.requests.requests();
+    if (retry && budget >= 0 &&
+        static_cast<double>(retries_sent_ + 1) > budget * static_cast<double>(firsts_sent_)) {
+      return false;
+    }
+    ++(retry ? retries_sent_ : firsts_sent_);
+    return true;
+  }
+
+  // An attempt is over in vain.
+  void TryAgain(std::size_t r, TimeNs time) {
+    const RequestId next = output_.requests.NextAttempt(static_cast<RequestId>(r));
+    if (next == kNoRequest) return;
+    const auto n = static_cast<std::size_t>(next);
+    output_.requests.arrival[n] = time + output_.requests.backoff[n - output_.requests.requests()];
+    ++output_.coverage.retries;
+    Arrive(n);
   }
 
   static TimeNs FirstToGiveUp(const Replica& replica) {
@@ -239,12 +274,23 @@ class Driver {
   TimeNs StartTime(const Replica& replica) const { return std::max(now_, replica.stage_free[0]); }
   bool MayLaunch(const Replica& replica) const {
     return replica.in_flight.size() < MostInFlight(replica) &&
+           StartTime(replica) < EndOf(replica) &&
            (!input_.horizon || StartTime(replica) < *input_.horizon);
   }
   // vLLM waits for its oldest step once it found nothing to do; others look again at whatever comes
   // while a stage is free.
   bool Listens(const Replica& replica) const {
     return replica.in_flight.empty() || (IsScheduled(replica) && MayLaunch(replica));
+  }
+
+  // It hears of nothing before its end. Not of a step that comes to nothing.
+  bool InAStep(const Replica& replica) const {
+    if (Listens(replica) || replica.due < kNever) return false;
+    return replica.in_flight.front().record.end <= EndOf(replica);
+  }
+  TimeNs EndOf(const Replica& replica) const {
+    const PdLife& life = members().lives()[static_cast<std::size_t>(replica.number)];
+    return std::min(life.fails, life.cut);
   }
 
   // ---- Events: transfers, arrivals, hand-overs.
@@ -258,12 +304,13 @@ class Driver {
       next = std::min({next, NextToGiveUp(*gate), NextRoom(*gate)});
       if (LookIsDue(*gate)) next = std::min(next, now_);
     }
-    if (members().Next() <= now_) next = now_;
+    if (members().Next() <= now_ || members().NextOfFailures() <= now_) next = now_;
     return BeforeHorizon(next);
   }
 
   void Happen() {
     if (NextOfLink() <= now_) return PassLink(now_);
+    if (members().NextOfFailures() <= now_) return PassFailures();
     if (members().Next() <= now_) return PassMembers();
     for (Gate* gate : Gates()) {
       if (LookIsDue(*gate)) return Look(*gate);
@@ -289,7 +336,7 @@ class Driver {
     } else {
       const std::size_t r = handed_over_.begin()->second;
       handed_over_.erase(handed_over_.begin());
-      PdSequence* s = MakeSequence(r);
+      PdSequence* s = remote_[static_cast<RequestId>(r)] = MakeSequence(r);
       s->remote = true;
       s->generated = input_.disaggregation.first_token_from_decode ? 0 : 1;
       ComeTo(*decode_, s);
@@ -312,6 +359,20 @@ class Driver {
   }
 
   void PassMembers() {
+    for (Replica& replica : replicas_) {
+      PdLife& life = LifeOf(replica);
+      if (life.cut > now_ || life.was_cut) continue;
+      life.was_cut = true;
+      life.fails = kNever;
+      if (Holding(replica, now_) == 0) {
+        ++output_.coverage.ended_in_time;
+        replica.in_flight.clear();  // a step of nobody
+        continue;
+      }
+      ++output_.coverage.cut;
+      if (Outstanding(replica, now_) == 0) ++output_.coverage.cut_with_kv;
+      End(replica);
+    }
     for (std::size_t p = 0; p < input_.pools.size(); ++p) {
       if (!members().Scrapes(p, now_)) continue;
       std::vector<PdMembers::Seen> seen(replicas_.size());
@@ -333,7 +394,16 @@ class Driver {
       }
       members().Scrape(p, now_, seen, static_cast<std::int64_t>(held), ServedBefore(now_));
     }
-    for (const std::size_t p : members().Pass(now_)) {
+    const std::vector<std::size_t> started = members().Pass(now_);
+    for (const Replica& replica : replicas_) {
+      PdLife& life = LifeOf(replica);
+      const TimeNs grace = replica.pool->grace;
+      if (life.drain != now_ || life.cut < kNever || grace == kNever || life.up > now_) continue;
+      if (life.Down(now_) || Holding(replica, now_) == 0) continue;
+      const TimeNs step = replica.in_flight.empty() ? now_ : replica.in_flight.front().record.end;
+      life.cut = BeforeHorizon(std::max(now_ + grace, step));
+    }
+    for (const std::size_t p : started) {
       ++output_.coverage.started;
       AddReplica(input_.pools[p]);
       for (Gate* gate : Gates()) {
@@ -372,11 +442,144 @@ class Driver {
     return served;
   }
 
+  // ---- Replicas that end.
+
+  PdLife& LifeOf(const Replica& replica) {
+    return members().lives()[static_cast<std::size_t>(replica.number)];
+  }
+  bool IsOver(RequestId id) const {
+    const RequestState state = output_.results.state[static_cast<std::size_t>(id)];
+    return state == RequestState::kCompleted || IsLost(state);
+  }
+
+  // Requests that are on replicas, or held for some that will be up again.
+  bool SomethingIsLeft() {
+    for (const Replica& replica : replicas_) {
+      if (Holding(replica, kNever - 1) > 0) return true;
+      const bool returns = LifeOf(replica).Down(now_) && LifeOf(replica).drain == kNever;
+      for (const Gate* gate : Gates()) {
+        if (returns && gate->role == replica.pool->role && !gate->held.empty()) return true;
+      }
+    }
+    return input_.horizon.has_value();
+  }
+
+  void PassFailures() {
+    for (Replica& replica : replicas_) {
+      const auto number = static_cast<std::size_t>(replica.number);
+      while (members().DueOf(LifeOf(replica)) <= now_) {
+        if (!members().FailsAt(number, now_)) continue;
+        const bool some = Holding(replica, now_) > 0;
+        if (some && LifeOf(replica).drain < kNever) ++output_.coverage.died_draining;
+        End(replica);
+        members().Fail(number, now_, some);
+      }
+    }
+    for (Gate* gate : Gates()) FindRoom(*gate);
+  }
+
+  // With all that is on it, and with KV of others.
+  void End(Replica& replica) {
+    std::vector<RequestId> from, to;
+    for (const auto& [id, sequence] : prefilled_) {
+      const auto r = static_cast<std::size_t>(id);
+      const std::int32_t prefills = output_.results.hand_overs[r].prefill_replica;
+      if (prefills == replica.number) from.push_back(id);
+      if (prefills != replica.number && output_.results.replica[r] == replica.number)
+        to.push_back(id);
+    }
+    for (const RequestId id : from) LoseKv(replica, id);
+    for (const RequestId id : to) {
+      ++output_.coverage.freed_by_failures;
+      StopTransfer(id);
+      FreePrefillSide(id);
+    }
+    std::vector<PdSequence*> here = replica.scheduler->Clients();
+    here.insert(here.end(), replica.joining.begin(), replica.joining.end());
+    std::sort(here.begin(), here.end(),
+              [](const PdSequence* a, const PdSequence* b) { return a->id < b->id; });
+    for (const PdSequence* s : here) {
+      if (IsOver(s->id)) continue;
+      ++(replica.pool->role == PoolRole::kDecode ? output_.coverage.lost_decodes
+                                                 : output_.coverage.lost_prefills);
+      replica.left.push_back({now_, s->id});
+      End(*s);
+    }
+    replica.scheduler = MakePdVllm(input_, *replica.pool, output_.requests, output_.coverage);
+    replica.in_flight.clear();
+    replica.joining.clear();
+    replica.news.clear();
+    replica.stage_free.assign(1, 0);
+    replica.due = kNever;
+    replica.sleeps = false;
+    replica.formed_running = replica.formed_used = 0;
+  }
+
+  void End(const PdSequence& s) {
+    const bool gone = s.gives_up <= now_;
+    output_.results.state[Row(s)] = gone ? RequestState::kTimedOut : RequestState::kLost;
+    if (!gone) output_.results.lost_at[Row(s)] = now_;
+    TryAgain(Row(s), now_);
+  }
+
+  // A request's KV is gone with the replica that prefilled it, before it has arrived elsewhere.
+  void LoseKv(Replica& prefills, RequestId id) {
+    prefilled_.erase(id);
+    prefills.kv_went.push_back(now_);
+    const bool under_way = StopTransfer(id);
+    const auto r = static_cast<std::size_t>(id);
+    const auto comes = std::find_if(handed_over_.begin(), handed_over_.end(),
+                                    [r](const auto& one) { return one.second == r; });
+    if (comes != handed_over_.end()) {
+      handed_over_.erase(comes);
+      ++output_.coverage.lost_as_handed_over;
+      return End(*MakeSequence(r));
+    }
+    PdSequence* s = remote_.at(id);
+    const auto held = std::find(decode_->held.begin(), decode_->held.end(), s);
+    if (held != decode_->held.end()) {
+      decode_->held.erase(held);
+      ++output_.coverage.lost_held;
+      return End(*s);
+    }
+    Replica& replica = replicas_[static_cast<std::size_t>(output_.results.replica[r])];
+    const auto joins = std::find(replica.joining.begin(), replica.joining.end(), s);
+    if (joins != replica.joining.end()) {
+      replica.joining.erase(joins);
+    } else {
+      Tell(replica, [s, &replica] {
+        const bool incoming = s->incoming, gave_up = s->timed_out;
+        if (!gave_up) replica.scheduler->Remove(*s);
+        if (incoming) replica.scheduler->Arrive(*s);
+      });
+    }
+    if (IsOver(id)) {
+      ++output_.coverage.blocks_back;
+      return;
+    }
+    ++(under_way ? output_.coverage.lost_under_way : output_.coverage.lost_queued);
+    replica.left.push_back({now_, id});
+    End(*s);
+  }
+
+  // What is on the link has had its share up to now.
+  bool StopTransfer(RequestId id) {
+    const auto at = std::find_if(transfers_.begin(), transfers_.end(),
+                                 [id](const Transfer& t) { return t.sequence->id == id; });
+    if (at == transfers_.end()) return false;
+    if (at->begins <= link_at_) {
+      if (Flowing().size() > 1) ++output_.coverage.links_shared_again;
+      FlowTo(now_);
+    }
+    transfers_.erase(at);
+    return true;
+  }
+
   std::optional<std::size_t> ChooseAmongUp(Gate& gate, std::size_t row, const RouterChoice& by) {
     std::vector<std::size_t> up;
     for (std::size_t i = 0; i < gate.side.size(); ++i) {
       const auto number = static_cast<std::size_t>(gate.side[i]->number);
-      if (members().lives()[number].Up(now_)) up.push_back(i);
+      if (members().lives()[number].Available(now_)) up.push_back(i);
     }
     if (up.empty()) {
       ++output_.coverage.held_for_none;
@@ -407,15 +610,28 @@ class Driver {
   // False: nobody has room.
   bool Choose(Gate& gate, PdSequence* s) {
     const std::optional<std::size_t> place =
-        members().Scale() ? ChooseAmongUp(gate, Row(*s),
-                                          &gate == &*decode_ ? input_.decode_router : input_.router)
-                          : gate.rules.Choose(Row(*s), See(gate), now_);
+        members().Scale() || input_.failures
+            ? ChooseAmongUp(gate, Row(*s),
+                            &gate == &*decode_ ? input_.decode_router : input_.router)
+            : gate.rules.Choose(Row(*s), See(gate), now_);
     if (!place) return false;
     gate.placed[s->id] = *place;
     if (gate.period > 0) ++output_.coverage.stale;
     Replica& replica = *gate.side[*place];
     output_.results.replica[Row(*s)] = static_cast<std::int32_t>(replica.number);
     ++replica.sent;
+    if (LifeOf(replica).Down(now_)) {
+      ++output_.coverage.refused;
+      replica.left.push_back({now_, s->id});
+      output_.results.state[Row(*s)] = RequestState::kLost;
+      output_.results.lost_at[Row(*s)] = now_;
+      if (s->remote) {
+        ++output_.coverage.refused_to_decode;
+        FreePrefillSide(s->id);
+      }
+      TryAgain(Row(*s), now_);
+      return true;
+    }
     replica.joining.push_back(s);
     Wake(replica);
     return true;
@@ -458,7 +674,7 @@ class Driver {
     return told;
   }
   ReplicaSight ToldBy(const Replica& replica) const {
-    const bool in_a_step = !Listens(replica) && replica.due == kNever;
+    const bool in_a_step = InAStep(replica);
     ReplicaSight sight;
     sight.running = in_a_step ? replica.formed_running
                               : static_cast<std::int64_t>(replica.scheduler->Running().size());
@@ -494,6 +710,7 @@ class Driver {
     s->timed_out = true;
     output_.results.state[Row(*s)] = RequestState::kTimedOut;
     ++output_.coverage.gave_up_held;
+    TryAgain(Row(*s), now_);
     if (!s->remote) return;
     ++output_.coverage.gave_up_to_decode;
     FreePrefillSide(s->id);
@@ -545,13 +762,17 @@ class Driver {
     }
     return next;
   }
-  void PassLink(TimeNs time) {
+  void FlowTo(TimeNs time) {
     const auto flowing = static_cast<__int128>(Flowing().size());
     for (Transfer& t : transfers_) {
       if (t.begins <= link_at_)
         t.left -= static_cast<__int128>(Rate()) * (time - link_at_) / flowing;
     }
     link_at_ = time;
+  }
+  void PassLink(TimeNs time) {
+    const std::size_t flowing = Flowing().size();
+    FlowTo(time);
     std::vector<PdSequence*> done;
     for (std::size_t i = transfers_.size(); i > 0; --i) {
       const Transfer& t = transfers_[i - 1];
@@ -572,8 +793,7 @@ class Driver {
     FreePrefillSide(s->id);
   }
   void Tell(Replica& replica, std::function<void()> news) {
-    const bool in_a_step = !Listens(replica) && replica.due == kNever;
-    if (in_a_step) {
+    if (InAStep(replica)) {
       replica.news.push_back(std::move(news));
     } else {
       news();
@@ -646,6 +866,7 @@ class Driver {
     replica.left.push_back({now_ + 1, s.id});
     output_.results.state[Row(s)] = RequestState::kTimedOut;
     if (abandoned) FreePrefillSide(s.id);
+    TryAgain(Row(s), now_);
   }
 
   // True when it preempted somebody.
@@ -674,7 +895,6 @@ class Driver {
     launched_ = true;
     StepRecord& record = batch.record;
     record.replica = replica.number;
-    record.index = replica.launched++;
     record.scheduled = now_;
     record.start = replica.begin = start;
     const StepPrice price = Price(replica, batch.call, true);
@@ -783,6 +1003,8 @@ class Driver {
     replica.in_flight.pop_front();
     PdScheduler& scheduler = *replica.scheduler;
     StepRecord& record = batch.record;
+    std::vector<StepRecord>& steps = output_.steps[static_cast<std::size_t>(replica.number)];
+    record.index = static_cast<std::int64_t>(steps.size());
     std::int64_t tokens = 0;
     for (const PdMember& member : batch.call.members) tokens += member.record.sampled ? 1 : 0;
     for (const PdMember& member : batch.call.members) {
@@ -796,7 +1018,7 @@ class Driver {
     record.free_after_step = scheduler.FreeBlocks();
     record.running_after_step = static_cast<std::int64_t>(scheduler.Running().size());
     record.waiting_after_step = scheduler.Waiting();
-    output_.steps[static_cast<std::size_t>(replica.number)].push_back(std::move(record));
+    steps.push_back(std::move(record));
     for (const std::function<void()>& news : replica.news) news();
     replica.news.clear();
     replica.due = now_;
@@ -833,14 +1055,16 @@ class Driver {
     record.finished.push_back(s.id);
     if (seen > s.gives_up) {
       results.state[r] = RequestState::kTimedOut;
-      return;
+      return TryAgain(r, std::max(now_, s.gives_up));
     }
     results.completion[r] = seen;
     results.state[r] = RequestState::kCompleted;
     WriteTimes(r);
-    if (r + 1 < output_.requests.think.size() && output_.requests.think[r + 1] >= 0) {
-      output_.requests.arrival[r + 1] = seen + output_.requests.think[r + 1];
-      Arrive(r + 1);
+    const auto next =
+        static_cast<std::size_t>(output_.requests.RequestOf(static_cast<RequestId>(r)) + 1);
+    if (next < output_.requests.think.size() && output_.requests.think[next] >= 0) {
+      output_.requests.arrival[next] = seen + output_.requests.think[next];
+      Arrive(next);
     }
   }
 
@@ -948,6 +1172,8 @@ class Driver {
   std::set<std::pair<TimeNs, std::size_t>> arriving_, handed_over_;
   std::set<std::tuple<TimeNs, TimeNs, std::size_t>> coming_;  // enqueue time, arrival
   std::map<RequestId, PdSequence*> prefilled_;  // that hold blocks on their prefill side
+  std::map<RequestId, PdSequence*> remote_;     // on their decode side, or held before it
+  std::int64_t firsts_sent_ = 0, retries_sent_ = 0;
   std::vector<Transfer> transfers_;
   TimeNs link_at_ = 0, now_ = 0;
   std::optional<Gate> decode_, whole_, prefill_;  // of no replicas where there are none

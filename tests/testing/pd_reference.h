@@ -34,6 +34,7 @@ struct PdPool {
   SlowdownSpec slowdowns = {};                         // of one stage
   // With any of them routers are round_robin, random or least_outstanding, without parameters.
   std::optional<PdScaling> scaling = {};
+  TimeNs grace = kNever;  // how long a replica drains at most
 };
 
 struct PdInput {
@@ -45,6 +46,7 @@ struct PdInput {
   DisaggregationSpec disaggregation;
   std::optional<TimeNs> horizon;
   std::int64_t front_end_servers = 1;
+  std::optional<FailureSpec> failures = {};  // with the router's seed; of vLLM's rules, one stage
 };
 
 struct PdCoverage {
@@ -60,6 +62,13 @@ struct PdCoverage {
   std::int64_t victims_in_flight = 0, lost_fresh = 0, left_in_flight = 0;
   // Replicas that start and drain; that drained with nothing but KV for others.
   std::int64_t started = 0, drained = 0, kept_kv = 0, held_for_none = 0;
+  // With a replica: that prefills, or decodes, or whole requests' alone. Of requests whose KV was
+  // to come: at the moment of the hand-over, at the gateway, in the queue, on its way.
+  std::int64_t lost_prefills = 0, lost_decodes = 0, lost_as_handed_over = 0, lost_held = 0,
+               lost_queued = 0, lost_under_way = 0;
+  std::int64_t refused = 0, refused_to_decode = 0, freed_by_failures = 0, links_shared_again = 0;
+  std::int64_t cut = 0, cut_with_kv = 0, died_draining = 0, ended_in_time = 0, retries = 0;
+  std::int64_t blocks_back = 0;                          // of clients that gave up before
   std::int64_t batches_in_flight = 0, kept_waiting = 0;  // beside others; decodes by prompts
 };
 

@@ -4,6 +4,9 @@
 #include <cmath>
 #include <utility>
 
+#include "base/math.h"
+#include "base/random.h"
+
 namespace servecast::testing {
 namespace {
 
@@ -11,8 +14,15 @@ TimeNs Ns(double seconds) { return static_cast<TimeNs>(std::nearbyint(seconds * 
 
 }  // namespace
 
+bool PdLife::Down(TimeNs time) const {
+  return std::any_of(outages.begin(), outages.end(),
+                     [time](const PdOutage& o) { return o.down <= time && time < o.up; });
+}
+
 PdMembers::PdMembers(const std::vector<std::optional<PdScaling>>& scalings,
-                     const std::vector<std::int64_t>& replicas) {
+                     const std::vector<std::int64_t>& replicas,
+                     const std::optional<FailureSpec>& failures, std::int64_t seed, TimeNs horizon)
+    : failures_(failures), seed_(seed), horizon_(horizon) {
   for (std::size_t p = 0; p < scalings.size(); ++p) {
     Pool& pool = pools_.emplace_back();
     pool.scaling = scalings[p];
@@ -35,6 +45,70 @@ PdMembers::PdMembers(const std::vector<std::optional<PdScaling>>& scalings,
       pool.next_decision = Ns(spec.schedule[0][0]);
     }
   }
+  for (std::size_t i = 0; i < lives_.size(); ++i) lives_[i].fails = EndOfLife(i, -1);
+}
+
+// Of the life that begins at `from`; -1: with the run.
+TimeNs PdMembers::EndOfLife(std::size_t number, TimeNs from) {
+  if (!failures_) return kNever;
+  const auto size = static_cast<std::size_t>(failures_->domain_replicas);
+  TimeNs end = kNever;
+  for (const auto& row : failures_->schedule) {
+    const bool together = static_cast<std::size_t>(row[1]) / size == number / size;
+    if (together && Ns(row[0]) > from) end = std::min(end, Ns(row[0]));
+  }
+  if (failures_->mtbf_s) {
+    const double u = Uniform(seed_, Stream::kFailure, static_cast<std::int64_t>(number / size),
+                             lives_[number].drawn++);
+    const TimeNs lasts = std::max<TimeNs>(1, Ns(-Log(u) * *failures_->mtbf_s));
+    end = std::min(end, std::max<TimeNs>(from, 0) + lasts);
+  }
+  return end < horizon_ ? end : kNever;
+}
+
+TimeNs PdMembers::DueOf(const PdLife& life) const {
+  if (life.outages.empty() || life.outages.back().back || life.drain < kNever) return life.fails;
+  const PdOutage& last = life.outages.back();
+  const TimeNs seen = last.down + Ns(failures_->detect_s);
+  return last.seen ? last.up : std::min(seen, last.up);
+}
+
+TimeNs PdMembers::NextOfFailures() const {
+  TimeNs next = kNever;
+  for (const PdLife& life : lives_) next = std::min(next, DueOf(life));
+  return next;
+}
+
+bool PdMembers::FailsAt(std::size_t number, TimeNs now) {
+  PdLife& life = lives_[number];
+  if (life.fails <= now) return true;
+  PdOutage& last = life.outages.back();
+  if (last.up <= now) {
+    last.back = true;
+    life.fails = EndOfLife(number, last.up);
+  } else {
+    last.seen = true;
+  }
+  return false;
+}
+
+void PdMembers::Fail(std::size_t number, TimeNs now, bool with_something) {
+  PdLife& life = lives_[number];
+  life.fails = kNever;
+  if (life.drain == kNever) {
+    life.outages.push_back({now, now + Ns(failures_->restart_s)});
+  } else if (with_something) {
+    life.outages.push_back({now, kNever});
+  }
+}
+
+void PdMembers::RunOn(TimeNs time) {
+  for (std::size_t i = 0; i < lives_.size(); ++i) {
+    while (DueOf(lives_[i]) <= time) {
+      const TimeNs due = DueOf(lives_[i]);
+      if (FailsAt(i, due)) Fail(i, due, false);
+    }
+  }
 }
 
 bool PdMembers::Scale() const {
@@ -46,6 +120,7 @@ TimeNs PdMembers::Next() const {
   TimeNs next = kNever;
   for (const PdLife& life : lives_) {
     if (life.up > passed_ && life.up < life.drain) next = std::min(next, life.up);
+    if (!life.was_cut) next = std::min(next, life.cut);
   }
   for (const Pool& pool : pools_) next = std::min({next, pool.next_scrape, pool.next_decision});
   return next;
@@ -181,21 +256,21 @@ std::vector<std::size_t> PdMembers::Pass(TimeNs now) {
     };
     while (present() < pool.wanted) {
       lives_.push_back({.pool = p, .from = now, .up = now + pool.scaling->cold_start});
+      lives_.back().fails = EndOfLife(lives_.size() - 1, lives_.back().up);
       started.push_back(p);
     }
-    // The last to come up goes first, and one that starts before those.
+    // One that starts goes first, then one that has failed; of each the last to come up.
     while (present() > pool.wanted) {
       PdLife* last = nullptr;
+      const auto rank = [now](const PdLife& life) {
+        const bool starts = life.up > now;
+        return std::pair(starts ? 2 : life.Down(now) ? 1 : 0, starts ? life.from : life.Ready());
+      };
       for (PdLife& life : lives_) {
         if (life.pool != p || life.drain != kNever) continue;
-        const bool starts = life.up > now;
-        const auto key = starts ? life.from : life.up;
-        const bool last_starts = last != nullptr && last->up > now;
-        if (last == nullptr || (starts && !last_starts) ||
-            (starts == last_starts && key >= (last_starts ? last->from : last->up))) {
-          last = &life;
-        }
+        if (last == nullptr || rank(life) >= rank(*last)) last = &life;
       }
+      if (!last->Up(now)) last->fails = kNever;
       last->drain = now;
     }
   }
@@ -207,7 +282,8 @@ ScalingReport::Step PdMembers::At(std::size_t pool, TimeNs time) const {
   for (const PdLife& life : lives_) {
     if (life.pool != pool || life.from > time) continue;
     const bool came_up = life.up <= life.drain;
-    step.starting += time < std::min(life.up, life.drain) ? 1 : 0;
+    const bool restarts = time < life.drain && life.Down(time);
+    step.starting += restarts || time < std::min(life.up, life.drain) ? 1 : 0;
     step.up += life.Up(time) ? 1 : 0;
     step.draining += came_up && life.drain <= time && time < life.gone ? 1 : 0;
   }

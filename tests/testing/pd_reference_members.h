@@ -52,12 +52,33 @@ struct PdScaling {
   std::function<PdPlanner()> make_planner = nullptr;
 };
 
+struct PdOutage {
+  TimeNs down = 0, up = 0;
+  bool seen = false;  // by routers
+  bool back = false;  // it is over
+};
+
 struct PdLife {
   std::size_t pool = 0;
   TimeNs from = 0, up = 0, drain = kNever;
   TimeNs gone = kNever;  // when its last request and its last KV for others have left
+  std::vector<PdOutage> outages = {};
+  TimeNs fails = kNever;  // next
+  TimeNs cut = kNever;    // when it is ended, if it still drains
+  bool was_cut = false;
+  std::int64_t drawn = 0;
 
-  bool Up(TimeNs time) const { return up <= time && time < drain; }
+  bool Down(TimeNs time) const;
+  bool Up(TimeNs time) const { return up <= time && time < drain && !Down(time); }
+  bool Available(TimeNs time) const {  // as routers see it
+    return up <= time && time < drain && !(Down(time) && outages.back().seen);
+  }
+  // When it last came up. Of one that is down: before that.
+  TimeNs Ready() const {
+    TimeNs ready = up;
+    for (const PdOutage& o : outages) ready = o.back ? o.up : ready;
+    return ready;
+  }
 };
 
 class PdMembers {
@@ -74,9 +95,10 @@ class PdMembers {
     double requests = 0, input = 0, output = 0, cached = 0;
   };
 
-  // `replicas`: of each pool, that are there first.
+  // `replicas`: of each pool, that are there first. None fails at or after the horizon.
   PdMembers(const std::vector<std::optional<PdScaling>>& scalings,
-            const std::vector<std::int64_t>& replicas);
+            const std::vector<std::int64_t>& replicas, const std::optional<FailureSpec>& failures,
+            std::int64_t seed, TimeNs horizon);
 
   bool Scale() const;
   const std::vector<PdLife>& lives() const { return lives_; }
@@ -85,6 +107,15 @@ class PdMembers {
   TimeNs Next() const;
   // Whether some of that comes by itself, without end.
   bool Limited() const;
+  // When a replica fails, is seen to have failed or is up again.
+  TimeNs NextOfFailures() const;
+  TimeNs DueOf(const PdLife& life) const;
+  // What is due of the replica: up again, or seen. True: it fails, and the caller calls Fail.
+  bool FailsAt(std::size_t number, TimeNs now);
+  // `with_something`: requests, or KV for others.
+  void Fail(std::size_t number, TimeNs now, bool with_something);
+  // Failures up to that time in which nothing else happens.
+  void RunOn(TimeNs time);
   // Likewise, of pools alone that scrape at `now`.
   bool Scrapes(std::size_t pool, TimeNs now) const;
   void Scrape(std::size_t pool, TimeNs now, std::vector<Seen> seen, std::int64_t held,
@@ -115,7 +146,11 @@ class PdMembers {
   const Snapshot* SeenAt(const Pool& pool, TimeNs now) const;
   void Plan(TimeNs now);
   PdPlanned PlannedOf(std::size_t number, TimeNs now) const;
+  TimeNs EndOfLife(std::size_t number, TimeNs from);
 
+  std::optional<FailureSpec> failures_;
+  std::int64_t seed_;
+  TimeNs horizon_;
   std::vector<Pool> pools_;
   std::vector<PdLife> lives_;
   TimeNs passed_ = 0;

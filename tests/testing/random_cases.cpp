@@ -257,37 +257,6 @@ void MakeScheduling(Dice& dice, RandomCase& random_case) {
   }
 }
 
-// Rows for retries, as many of each request, behind all.
-void SetRetries(RequestTable& requests, const std::vector<TimeNs>& backoff) {
-  const auto size = static_cast<std::size_t>(requests.size());
-  const std::size_t each = backoff.size() / size;
-  if (requests.content.empty()) {
-    for (std::size_t i = 0; i < size; ++i) {
-      requests.content.push_back(static_cast<std::int32_t>(i));
-    }
-    requests.segments.resize(size);
-  }
-  const auto repeat = [&](auto& column) {
-    if (column.empty()) return;
-    for (std::size_t row = 0; row < size * each; ++row) {
-      const auto value = column[row / each];
-      column.push_back(value);
-    }
-  };
-  repeat(requests.prompt_tokens);
-  repeat(requests.output_tokens);
-  repeat(requests.priority);
-  repeat(requests.ttft_deadline);
-  repeat(requests.timeout);
-  repeat(requests.content);
-  repeat(requests.accepted_drafts);
-  repeat(requests.proposed_drafts);
-  repeat(requests.acceptance_length);
-  repeat(requests.lora);
-  requests.arrival.resize(size * (1 + each), -1);
-  requests.backoff = backoff;
-}
-
 // A closed loop: all but the first few sessions wait for a client. Or clients that hold back: they
 // are not due before the times that they had.
 void MakeLoop(Dice& dice, RandomCase& random_case) {
@@ -483,6 +452,36 @@ void MakeImages(Dice& dice, RandomCase& random_case) {
 }
 
 }  // namespace
+
+void SetRetries(RequestTable& requests, const std::vector<TimeNs>& backoff) {
+  const auto size = static_cast<std::size_t>(requests.size());
+  const std::size_t each = backoff.size() / size;
+  if (requests.content.empty()) {
+    for (std::size_t i = 0; i < size; ++i) {
+      requests.content.push_back(static_cast<std::int32_t>(i));
+    }
+    requests.segments.resize(size);
+  }
+  const auto repeat = [&](auto& column) {
+    if (column.empty()) return;
+    for (std::size_t row = 0; row < size * each; ++row) {
+      const auto value = column[row / each];
+      column.push_back(value);
+    }
+  };
+  repeat(requests.prompt_tokens);
+  repeat(requests.output_tokens);
+  repeat(requests.priority);
+  repeat(requests.ttft_deadline);
+  repeat(requests.timeout);
+  repeat(requests.content);
+  repeat(requests.accepted_drafts);
+  repeat(requests.proposed_drafts);
+  repeat(requests.acceptance_length);
+  repeat(requests.lora);
+  requests.arrival.resize(size * (1 + each), -1);
+  requests.backoff = backoff;
+}
 
 RandomCase MakeRandomCase(std::uint64_t seed) {
   RandomCase random_case;

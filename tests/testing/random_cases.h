@@ -80,6 +80,8 @@ RandomCase MakeRandomWindowCase(std::uint64_t seed);
 // The case, in one stage, of prompts with images.
 RandomCase MakeRandomImageCase(std::uint64_t seed);
 // The case, or that with drafts, whose clients try again.
+// Rows for retries, as many of each request, behind all.
+void SetRetries(RequestTable& requests, const std::vector<TimeNs>& backoff);
 RandomCase MakeRandomRetryCase(std::uint64_t seed);
 
 // The case, whose clients hedge.

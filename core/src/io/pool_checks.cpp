@@ -136,6 +136,7 @@ class PoolChecks {
 
   // A mixed pool without conditional disaggregation would never be sent a request.
   void CheckDisaggregated() {
+    CheckCutsOff();
     const EngineSpec* first = nullptr;
     for (std::size_t i = 0; i < Pools().size(); ++i) {
       const EngineSpec& engine = EngineOf(i);
@@ -157,6 +158,25 @@ class PoolChecks {
         AddOfEngine(i, "kv_cache_dtype",
                     "found %, allowed the same as in the first pool for prefill or decode: KV "
                     "blocks travel as they are");
+      }
+    }
+  }
+
+  // What is cut off takes KV with it that another pool's replicas wait for.
+  void CheckCutsOff() {
+    for (std::size_t i = 0; i < Pools().size(); ++i) {
+      const ScalingSpec& scaling = s_.cluster.ScalingOf(Pools()[i]);
+      if (!scaling.On() || !scaling.termination_grace_period_s) continue;
+      for (const PoolSpec& other : Pools()) {
+        const SchedulerSpec& scheduler = other.scheduler ? *other.scheduler : s_.scheduler;
+        const bool fails = FindScheduler(scheduler.policy).has.Has(Feature::kFailures);
+        if (fails && other.pipeline_parallel == 1) continue;
+        const std::string at =
+            Pools()[i].scaling ? Format("/cluster/pools/{}/scaling", i) : "/cluster/scaling";
+        AddOnce({at + "/termination_grace_period_s",
+                 "found %, allowed none beside a pool with another scheduler than vLLM's or with "
+                 "pipeline stages: that its replicas wait for KV that is lost is not modelled"},
+                issues_);
       }
     }
   }

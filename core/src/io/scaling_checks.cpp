@@ -154,18 +154,22 @@ void CheckScaling(const ClusterSpec& cluster, std::size_t number, Issues& issues
   if (FindScaler(scaling.policy).plans) CheckPlanner(cluster, number, at, issues);
 }
 
+void CheckDecodeRouter(const ClusterSpec& cluster, const char* with, Issues& issues) {
+  if (!cluster.Has(PoolRole::kDecode) || !WeighsLoad(cluster.decode_router)) return;
+  AddOnce({"/cluster/decode_router/policy",
+           Format("found \"{}\", allowed round_robin, random and least_outstanding with {}: that "
+                  "router knows a fixed number of replicas",
+                  cluster.decode_router, with)},
+          issues);
+}
+
 }  // namespace
 
 void CheckScaling(const ClusterSpec& cluster, Issues& issues) {
   for (std::size_t i = 0; i < cluster.pools.size(); ++i) {
     if (cluster.ScalingOf(cluster.pools[i]).On()) CheckScaling(cluster, i, issues);
   }
-  if (cluster.Has(PoolRole::kDecode) && WeighsLoad(cluster.decode_router)) {
-    issues.push_back({"/cluster/decode_router/policy",
-                      Format("found \"{}\", allowed round_robin, random and least_outstanding beside "
-                             "a scaler: that router knows a fixed number of replicas",
-                             cluster.decode_router)});
-  }
+  CheckDecodeRouter(cluster, "a scaler", issues);
 }
 
 namespace {
@@ -264,6 +268,7 @@ Issues CheckChanceOver(const Scenario& scenario, const Trace& trace) {
 
 void CheckFailures(const Scenario& scenario, Issues& issues) {
   const ClusterSpec& cluster = scenario.cluster;
+  CheckDecodeRouter(cluster, "cluster.failures", issues);
   CheckFailureCount(scenario, SpanS(scenario, 0), issues);
   if (cluster.failures.mtbf_s && cluster.failures.domain_replicas > 1 &&
       (cluster.Scales() || cluster.rolling_update.On())) {

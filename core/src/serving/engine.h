@@ -36,6 +36,12 @@ class Engine {
   virtual void Arrive(RequestId, TimeNs) {}
   virtual void FreeHandedOver(RequestId, TimeNs) {}
 
+  // LoseTransfer: the replica ends from which a request here waits for KV, on its way or not; it
+  // leaves, or its blocks are free where its client gave up before. WithheldFor: requests whose KV
+  // this replica has for others, by id.
+  virtual void LoseTransfer(RequestId, TimeNs) {}
+  virtual std::vector<RequestId> WithheldFor() const { return {}; }
+
   // The replica ends at that time: what was sent to it is in its queue, output tokens so far are in
   // RequestResults, and it is not called any more but for its figures. Requires: ReplicaInput's
   // dies_at.

@@ -51,6 +51,7 @@ void PickAll(RequestResults& r, const std::vector<std::size_t>& last) {
   }
   Pick(r.state, last);
   Pick(r.setbacks, last);
+  Pick(r.hand_overs, last);
 }
 
 // What became of a request's attempts by `end`.
@@ -158,6 +159,7 @@ void Waits(RequestResults& r, std::size_t i) {
   r.enqueue[i] = r.first_scheduled[i] = r.first_token[i] = r.completion[i] = -1;
   r.generated[i] = 0;
   r.state[i] = RequestState::kQueued;
+  if (!r.hand_overs.empty()) r.hand_overs[i] = {};
 }
 
 }  // namespace

@@ -230,10 +230,7 @@ void Cluster::Place(const Gateway& gateway, RequestId request, std::int32_t plac
   std::int32_t& replica = any().results.replica[static_cast<std::size_t>(request)];
   if (planner_view_ && replica < 0) planner_view_->Placed(request);
   replica = index;
-  if (failures_ && !failures_->Up(index)) {
-    ++refused_;
-    return Lose(index, request, time);
-  }
+  if (failures_ && !failures_->Up(index)) return Refuse(index, request, time);
   if (!placed_.empty()) placed_[static_cast<std::size_t>(index)].push_back(request);
   NodeAt(index).inbox.Send(request, time);
   Activate(index, time);
@@ -259,7 +256,6 @@ std::int64_t Cluster::Run(std::int32_t index, TimeNs until, std::int64_t max_ste
   return node.recorder.steps() - before;
 }
 
-// To all gateways before the replica; a request is that one's own which placed it.
 void Cluster::PassDepartures(std::int32_t index) {
   Node& node = NodeAt(index);
   for (const Inbox::Timed& left : node.inbox.departures()) {
@@ -268,11 +264,7 @@ void Cluster::PassDepartures(std::int32_t index) {
     if (membership_ != nullptr) {
       membership_->Left(index, left.time, decoded && node.role == PoolRole::kPrefill);
     }
-    for (Gateway& gateway : gateways_) {
-      if (gateway.role() != node.role) continue;
-      const bool own = node.role != PoolRole::kDecode || decoded == (&gateway == &gateways_[0]);
-      gateway.Left({left.time, node.place, left.request, own});
-    }
+    TellGateways(index, left.time, left.request);
   }
   node.inbox.departures().clear();
   for (const Inbox::Timed& first : node.inbox.first_tokens()) {
@@ -285,6 +277,17 @@ void Cluster::PassDepartures(std::int32_t index) {
     }
   }
   node.inbox.first_tokens().clear();
+}
+
+// All before the replica that a request leaves it; it is that one's own which placed it.
+void Cluster::TellGateways(std::int32_t index, TimeNs time, RequestId request) {
+  const Node& node = NodeAt(index);
+  const bool decoded = any().results.HandedOver(static_cast<std::size_t>(request));
+  for (Gateway& gateway : gateways_) {
+    if (gateway.role() != node.role) continue;
+    const bool own = node.role != PoolRole::kDecode || decoded == (&gateway == &gateways_[0]);
+    gateway.Left({time, node.place, request, own});
+  }
 }
 
 // What a replica has to say to others.
@@ -430,82 +433,6 @@ void Cluster::PlaceHeld(TimeNs time) {
       Place(gateway, next.request, next.place, time);
     }
   }
-}
-
-// Up to the horizon; without one while there is work, or replicas may come and go, and up to the
-// last request: a replica may have run ahead of it.
-bool Cluster::ReplicasMayFail() const {
-  if (!failures_) return false;
-  return horizon_ < kClockEnd || clients_.NextEnqueue() < kNever || !active_.empty() ||
-         gateways_.front().held() > 0 || MembersMayChange() ||
-         failures_->Next() <= membership_->LastLeft();
-}
-
-void Cluster::PassFailure(TimeNs time) {
-  const Failures::Event event = failures_->Take();
-  if (event.kind == Failures::Kind::kFails) {
-    Fail(event.replica, time);
-  } else {
-    const bool up = event.kind == Failures::Kind::kComesUp;
-    if (up) membership_->Recovered(event.replica, time);
-    SetAvailable(event.replica, up);
-  }
-  // Replicas that come up at one moment share what is held.
-  if (failures_->Next() > time) PlaceHeld(time);
-}
-
-void Cluster::Fail(std::int32_t index, TimeNs time) {
-  const bool with_requests = EndReplica(index, time);
-  if (!membership_->Failed(index, time, with_requests)) failures_->Retire(index);
-}
-
-// All that is on the replica ends with it: what its clients still wait for is lost. False: there
-// was nothing.
-bool Cluster::EndReplica(std::int32_t index, TimeNs time) {
-  if (active_.Has(index)) active_.Remove(index);
-  RequestResults& results = any().results;
-  std::vector<RequestId>& placed = placed_[static_cast<std::size_t>(index)];
-  const auto over = [&](RequestId request) {
-    const RequestState state = results.state[static_cast<std::size_t>(request)];
-    return state == RequestState::kCompleted || IsLost(state);
-  };
-  std::erase_if(placed, over);
-  std::sort(placed.begin(), placed.end());
-  std::int64_t timed_out = 0;
-  if (!placed.empty()) NodeAt(index).replica->Die(time);
-  for (const RequestId request : placed) {
-    NodeAt(index).recorder.Left(time);
-    const auto r = static_cast<std::size_t>(request);
-    const std::vector<TimeNs>& timeout = any().requests.timeout;
-    if (timeout.empty() || timeout[r] > time - any().requests.arrival[r]) {
-      Lose(index, request, time);
-      continue;
-    }
-    ++timed_out;
-    results.state[r] = RequestState::kTimedOut;
-    EndsAt(index, request, time);
-    clients_.GaveUp(request, time);
-  }
-  const auto lost = static_cast<std::int64_t>(placed.size()) - timed_out;
-  const bool some = !placed.empty();
-  placed.clear();
-  Replace(index, failures_ ? failures_->DiesAt(index) : kNever, timed_out, lost);
-  gateways_.front().Replaced(NodeAt(index).place, NodeAt(index).replica.get());
-  return some;
-}
-
-// The connection to the replica is closed or refused.
-void Cluster::Lose(std::int32_t index, RequestId request, TimeNs time) {
-  RequestResults& results = any().results;
-  results.state[static_cast<std::size_t>(request)] = RequestState::kLost;
-  results.lost_at[static_cast<std::size_t>(request)] = time;
-  EndsAt(index, request, time);
-  clients_.TurnedAway(request, time);
-}
-
-void Cluster::EndsAt(std::int32_t index, RequestId request, TimeNs time) {
-  membership_->Left(index, time);
-  gateways_.front().Left({time, NodeAt(index).place, request});
 }
 
 ScalingReport Cluster::ScalingTo(TimeNs end) const {

@@ -48,9 +48,8 @@ class Cluster final : public Fleet {
     DisaggregationSpec disaggregation = {};  // its bandwidth is said
     // Replicas are replaced; then one pool, without a scaler.
     const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none
-    // Replicas fail, or drain in limited time; then all serve requests whole.
-    const FailureSpec* failures = nullptr;  // nullptr: they do not
-    const EppSpec* epp = nullptr;           // of the router "epp"
+    const FailureSpec* failures = nullptr;              // nullptr: no replica fails
+    const EppSpec* epp = nullptr;                       // of the router "epp"
   };
   explicit Cluster(const Input& input);
 
@@ -94,15 +93,27 @@ class Cluster final : public Fleet {
   void PassChange(const Membership::Change& change, TimeNs time);
   void SetAvailable(std::int32_t index, bool available);
   std::int64_t HeldBefore(PoolRole role) const;
-  bool ReplicasMayFail() const;
-  void PassFailure(TimeNs time);
-  void Fail(std::int32_t index, TimeNs time);
-  bool EndReplica(std::int32_t index, TimeNs time);
-  void Lose(std::int32_t index, RequestId request, TimeNs time);
-  void EndsAt(std::int32_t index, RequestId request, TimeNs time);
   void PlaceHeld(TimeNs time);
   void Free(RequestId request, TimeNs time);
   void Activate(std::int32_t index, TimeNs time);
+  void TellGateways(std::int32_t index, TimeNs time, RequestId request);
+
+  // Replicas that end (cluster_failures.cpp), and requests with them.
+  struct Ended {
+    std::int64_t lost = 0, timed_out = 0;
+  };
+  bool ReplicasMayFail() const;
+  void PassFailure(TimeNs time);
+  void Fail(std::int32_t index, TimeNs time);
+  bool IsOver(RequestId request) const;
+  bool EndReplica(std::int32_t index, TimeNs time);
+  void LoseKv(std::int32_t prefill, RequestId request, TimeNs time, Ended& ended);
+  void StopTransfer(RequestId request, TimeNs time);
+  void EndOn(std::int32_t index, RequestId request, TimeNs time, Ended& ended);
+  void End(RequestId request, TimeNs time, Ended& ended);
+  void Refuse(std::int32_t index, RequestId request, TimeNs time);
+  void Lose(RequestId request, TimeNs time);
+  void LeavesAt(std::int32_t index, RequestId request, TimeNs time);
 
   Clients& clients_;
   TimeNs horizon_;

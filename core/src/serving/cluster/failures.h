@@ -43,6 +43,8 @@ class Failures {
   void Retire(std::int32_t replica);
   // Whether it takes requests.
   bool Up(std::int32_t replica) const { return Of(replica).phase == Phase::kUp; }
+  // Whether it is down and will be up again.
+  bool Returns(std::int32_t replica) const { return !Up(replica) && Of(replica).up < kNever; }
   // The end of its present life; of one that is down, of its next.
   TimeNs DiesAt(std::int32_t replica) const {
     return Up(replica) ? Of(replica).down : Of(replica).next_down;

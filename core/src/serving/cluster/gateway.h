@@ -78,6 +78,9 @@ class Gateway {
   // The first client to do so. Requires: NextTimeout() < kNever.
   RequestId GiveUp();
 
+  // One that is held is over otherwise, as its state says.
+  void Lost(TimeNs time) { Leaves(time); }
+
   struct Placement {
     RequestId request = kNoRequest;
     std::int32_t place = Router::kHold;

@@ -19,12 +19,27 @@ TimeNs KvLink::Next() const {
   return end < next ? static_cast<TimeNs>(end) : next;
 }
 
+bool KvLink::Stop(RequestId request, TimeNs time) {
+  const auto is_it = [request](const auto& one) { return one.request == request; };
+  if (std::erase_if(waiting_, is_it) > 0) return true;
+  const auto flow = std::find_if(flows_.begin(), flows_.end(), is_it);
+  if (flow == flows_.end()) return false;
+  PassTo(time);
+  flows_.erase(flow);
+  std::make_heap(flows_.begin(), flows_.end(), Later);
+  return true;
+}
+
+void KvLink::PassTo(TimeNs time) {
+  if (!flows_.empty()) {
+    virtual_ += WideInt{rate_} * (time - since_) / static_cast<WideInt>(flows_.size());
+  }
+  since_ = time;
+}
+
 const std::vector<RequestId>& KvLink::Pass() {
   const TimeNs now = Next();
-  if (!flows_.empty()) {
-    virtual_ += WideInt{rate_} * (now - since_) / static_cast<WideInt>(flows_.size());
-  }
-  since_ = now;
+  PassTo(now);
   for (; !waiting_.empty() && waiting_.front().begins <= now; waiting_.pop_front()) {
     flows_.push_back({virtual_ + waiting_.front().work, waiting_.front().request});
     std::push_heap(flows_.begin(), flows_.end(), Later);

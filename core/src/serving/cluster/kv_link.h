@@ -19,6 +19,8 @@ class KvLink {
 
   // Requires: times in order, and none later than Next().
   void Start(RequestId request, std::int64_t bytes, TimeNs time);
+  // The transfer ends before it is done, and others share what it had. False: there is none.
+  bool Stop(RequestId request, TimeNs time);
   // When a transfer next begins to flow or arrives; kNever.
   TimeNs Next() const;
   // Goes on to Next(): what arrives then, in order of their ids. Requires: there is a next.
@@ -35,6 +37,7 @@ class KvLink {
     WideInt ends = 0;  // in virtual time: what each has had of the link
     RequestId request = kNoRequest;
   };
+  void PassTo(TimeNs time);
   static bool Later(const Flow& a, const Flow& b) { return a.ends > b.ends; }
 
   TimeNs latency_;

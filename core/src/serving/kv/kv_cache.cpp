@@ -24,6 +24,10 @@ KvCache::KvCache(const Options& options, const RequestTable& requests, std::vect
     shared_[static_cast<std::size_t>(segment.parent)] = true;
     any_shared_ = true;
   }
+  if (options_.outlives_attempts && !requests.backoff.empty()) {
+    shared_.assign(segments, true);
+    any_shared_ = true;
+  }
   PushFree(kBlank, free_, true);
 }
 

@@ -32,10 +32,11 @@ class KvCache {
     std::int64_t usable_blocks = 0;
     std::int64_t block_size = 16;
     bool prefix_caching = false;
-    bool contentless_first = true;  // freed blocks without content go to the front
-    double offload_threshold = 0;   // share of the blocks in use from which content is offloaded
-    bool sparse = false;            // sees few of all requests
-    KvWindows windows;              // without tiers only
+    bool contentless_first = true;   // freed blocks without content go to the front
+    double offload_threshold = 0;    // share of the blocks in use from which content is offloaded
+    bool sparse = false;             // sees few of all requests
+    KvWindows windows;               // without tiers only
+    bool outlives_attempts = false;  // blocks are held on when an attempt of a request is over
   };
 
   // `requests` outlives the cache; of it only content and segments are read.

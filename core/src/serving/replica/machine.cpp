@@ -18,7 +18,8 @@ KvCache::Options CacheOptions(const ReplicaInput& in) {
           in.engine.free_contentless_first,
           in.engine.kv_offload.threshold,
           in.one_of_many,
-          in.windows};
+          in.windows,
+          in.role == PoolRole::kPrefill};
 }
 
 }  // namespace

@@ -91,7 +91,7 @@ bool Replica::Advance(std::int64_t max_steps) {
     } else if (next > limit && (FormsBetween() || next > in_.inbox->EndsBy())) {
       return false;  // one may be sent that comes before, or end
     } else if (next > in_.dies_at) {
-      return false;  // the step is lost
+      return !scheduler_->HasRequests();  // the step is lost
     }
     PassTo(next);
     while (in_flight_ > 0 && Oldest().end <= now_) Apply();

@@ -27,9 +27,14 @@ class Replica final : public Engine, private Machine {
 
   void Arrive(RequestId request, TimeNs time) override;
   void FreeHandedOver(RequestId request, TimeNs time) override { FreeWithheld(request, time); }
+  void LoseTransfer(RequestId request, TimeNs time) override;
+  std::vector<RequestId> WithheldFor() const override;
   void Die(TimeNs time) override;
   TimeNs EndBy(TimeNs now, TimeNs time) override;
-  TimeNs Wakes() override { return Idle() ? kNever : NextEvent(); }
+  TimeNs Wakes() override {
+    const bool step_is_lost = in_flight_ > 0 && Oldest().end > in_.dies_at;
+    return Idle() || step_is_lost ? kNever : NextEvent();
+  }
 
   TimeNs now() const override { return now_; }
   TimeNs ready() const override {

@@ -27,6 +27,21 @@ TimeNs Replica::EndBy(TimeNs now, TimeNs time) {
   return ends;
 }
 
+void Replica::LoseTransfer(RequestId request, TimeNs time) {
+  if (in_flight_ == 0) PassTo(time);
+  DeliverUpTo(time);
+  scheduler_->LoseTransfer(request);
+  in_.recorder->Waiting(time, queued() + left_queue_);
+  woken_ = std::min(woken_, time);
+}
+
+std::vector<RequestId> Replica::WithheldFor() const {
+  std::vector<RequestId> requests;
+  for (const Withheld& one : withheld_) requests.push_back(one.request);
+  std::sort(requests.begin(), requests.end());
+  return requests;
+}
+
 void Replica::Die(TimeNs time) {
   now_ = std::max(now_, time);
   DeliverUpTo(time);

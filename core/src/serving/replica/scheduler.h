@@ -137,6 +137,9 @@ class Scheduler {
   virtual bool GiveUp(RequestId request) = 0;
   // KV of a request that it sent for (Machine::SendForKv) has come.
   virtual void Arrive(RequestId request, TimeNs time) = 0;
+  // KV of a request that waits for it will never come (Engine::LoseTransfer). Only of schedulers
+  // that have failures.
+  virtual void LoseTransfer(RequestId /*request*/) {}
   // What was withheld of a request is free again.
   virtual void Freed(std::int64_t /*blocks*/, std::int64_t /*tokens*/) {}
 

@@ -39,6 +39,17 @@ void VllmScheduler::Arrive(RequestId request, TimeNs) {
     arrived_.push_back(request);
     return;
   }
+  FreeIncoming(request);
+}
+
+void VllmScheduler::LoseTransfer(RequestId request) {
+  if (ComesByTransfer(request)) return LeaveQueue(request);
+  const RequestState state = in_.results.state[static_cast<std::size_t>(request)];
+  if (state != RequestState::kTimedOut) machine_.ExpectNoMore();
+  FreeIncoming(request);
+}
+
+void VllmScheduler::FreeIncoming(RequestId request) {
   const auto at = std::find_if(incoming_.begin(), incoming_.end(),
                                [request](const Incoming& i) { return i.request == request; });
   kv_.Release(at->holding, request, kv_.BlocksFor(Known(request)), 0, false);
@@ -91,8 +102,7 @@ bool VllmScheduler::GiveUpTransfer(RequestId request) {
   const auto there = std::find(arrived_.begin(), arrived_.end(), request);
   if (there == arrived_.end()) return true;
   arrived_.erase(there);
-  kv_.Release(held->holding, request, kv_.BlocksFor(Known(request)), 0, false);
-  incoming_.erase(held);
+  FreeIncoming(request);
   return true;
 }
 

@@ -39,6 +39,7 @@ class VllmScheduler final : public Scheduler {
   void Enqueue(RequestId request) override;
   bool GiveUp(RequestId request) override;
   void Arrive(RequestId request, TimeNs time) override;
+  void LoseTransfer(RequestId request) override;
 
   Formed Form(StepPlan& plan) override;
   void Launched(Step& step, const StepPlan& plan, TimeNs interference) override;
@@ -324,6 +325,7 @@ class VllmScheduler final : public Scheduler {
            in_.results.hand_overs[r].reserved < 0;
   }
   void Reserve(RequestId request);
+  void FreeIncoming(RequestId request);
   void AdmitArrived(Call& call);
   bool GiveUpTransfer(RequestId request);
 
