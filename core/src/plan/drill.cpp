@@ -46,15 +46,16 @@ Scenario WithSpike(const Scenario& scenario, const DrillOptions& options) {
   return s;
 }
 
-// So many replicas fail at once, with as long a time before and behind; nullopt: what the scenario
-// has cannot be combined with failures.
-std::optional<Scenario> WithFailure(const Scenario& scenario, std::int64_t replicas) {
+// So many replicas from that number on fail at once, with as long a time before and behind;
+// nullopt: what the scenario has cannot be combined with failures. Several only from the first on.
+std::optional<Scenario> WithFailure(const Scenario& scenario, std::int64_t first,
+                                    std::int64_t replicas) {
   constexpr double kLeastSteady = 60;
   Scenario s = scenario;
   FailureSpec& failures = s.cluster.failures;
   if (failures.On() || failures.restart_s == 0) return std::nullopt;
   const double steady_s = std::max(failures.restart_s, kLeastSteady);
-  failures.schedule = {{s.measure.warmup_s + steady_s, 0}};
+  failures.schedule = {{s.measure.warmup_s + steady_s, static_cast<double>(first)}};
   failures.domain_replicas = replicas;
   s.workload.requests =
       RequestsIn(s.workload, s.measure.warmup_s + 2 * steady_s + failures.restart_s);
@@ -136,17 +137,20 @@ std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& option
          WithSlowReplica(scenario, options.slow_share)});
   }
   const bool has_rate = HasRate(scenario.workload.arrivals.process);
-  if (has_rate && pools.size() == 1) {
+  std::int64_t first = 0;  // of the pool
+  for (std::size_t i = 0; i < pools.size() && has_rate; first += pools[i++].replicas) {
     std::vector<std::int64_t> together = {1};
-    if (const std::int64_t node = ReplicasOfANode(scenario); node > 1) together.push_back(node);
+    const std::int64_t node = pools.size() == 1 ? ReplicasOfANode(scenario) : 1;
+    if (node > 1) together.push_back(node);
     for (const std::int64_t replicas : together) {
-      if (pools[0].replicas <= replicas) continue;
-      std::optional<Scenario> failed = WithFailure(scenario, replicas);
+      if (pools[i].replicas <= replicas) continue;
+      std::optional<Scenario> failed = WithFailure(scenario, first, replicas);
       if (!failed) continue;
-      const std::string who = replicas == 1 ? std::string("one replica fails")
-                                            : Format("a node of {} replicas fails", replicas);
+      const std::string who = replicas == 1 ? "one replica" + OfPool(pools, i)
+                                            : Format("a node of {} replicas", replicas);
       const double restart_s = failed->cluster.failures.restart_s;
-      drills.push_back({Format("{} for {} s", who, ShortNumber(restart_s)), std::move(*failed)});
+      drills.push_back(
+          {Format("{} fails for {} s", who, ShortNumber(restart_s)), std::move(*failed)});
     }
   }
   if (has_rate && pools.size() == 1 && pools[0].replicas > 1) {
