@@ -157,7 +157,7 @@ void CheckScaling(const ClusterSpec& cluster, std::size_t number, Issues& issues
 void CheckDecodeRouter(const ClusterSpec& cluster, const char* with, Issues& issues) {
   if (!cluster.Has(PoolRole::kDecode) || !WeighsLoad(cluster.decode_router)) return;
   AddOnce({"/cluster/decode_router/policy",
-           Format("found \"{}\", allowed round_robin, random and least_outstanding with {}: that "
+           Format("found \"{}\", allowed round_robin, random and least_outstanding beside {}: that "
                   "router knows a fixed number of replicas",
                   cluster.decode_router, with)},
           issues);
