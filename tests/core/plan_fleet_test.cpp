@@ -275,6 +275,15 @@ TEST(Drills, AreTheScenariosThatTheirNamesSay) {
   const Scenario failing = DrillsOf(Parsed(Changed(window)), {})[3].scenario;
   EXPECT_EQ(failing.cluster.failures.schedule, (NumberTable{{253, 0}}));
   EXPECT_FALSE(failing.measure.horizon_s);
+  // Of several pools one of each, by its number among all.
+  const std::vector<Drill> apart =
+      DrillsOf(Parsed(Changed({kTargets, R"(cluster.pools=[{"role":"prefill","replicas":2},)"
+                                         R"({"role":"decode","replicas":3}])"})),
+               {});
+  ASSERT_EQ(apart.size(), 6u);
+  EXPECT_EQ(apart[3].name, "one replica for prefill fails for 153 s");
+  EXPECT_EQ(apart[4].name, "one replica for decode fails for 153 s");
+  EXPECT_EQ(apart[4].scenario.cluster.failures.schedule, (NumberTable{{153, 2}}));
   std::vector<std::string> affine = node;
   affine.push_back("cluster.router.policy=prefix_affinity");
   EXPECT_EQ(DrillsOf(Parsed(Changed(affine)), {}).size(), 5u);

@@ -1282,9 +1282,9 @@ plant_in(vllm_hand_over 1204 "blocks stay taken for KV that will not come"
 plant_in(kv_cache 1205 "a retry does not find what is held for the attempt before it"
   [==[  if (options_.outlives_attempts &&]==]
   [==[  if (options_.outlives_attempts && !Planted(1205) &&]==])
-plant_in(replica_end 1206 "who waited for blocks is not told that KV will not come"
-  [==[  woken_ = std::min(woken_, time);]==]
-  [==[  if (!Planted(1206)) woken_ = std::min(woken_, time);]==])
+plant_in(cluster_failures 1206 "who waited for blocks is not told that KV will not come"
+  [==[    Activate(index, time);]==]
+  [==[    if (!Planted(1206)) Activate(index, time);]==])
 plant_in(cluster_failures 1207 "KV is kept for a request that its decode replica refused"
   [==[  if (any().results.HandedOver(static_cast<std::size_t>(request))) Free(request, time);]==]
   [==[  if (any().results.HandedOver(static_cast<std::size_t>(request)) && !Planted(1207)) Free(request, time);]==])

@@ -36,9 +36,9 @@ class Engine {
   virtual void Arrive(RequestId, TimeNs) {}
   virtual void FreeHandedOver(RequestId, TimeNs) {}
 
-  // LoseTransfer: the replica ends from which a request here waits for KV, on its way or not; it
-  // leaves, or its blocks are free where its client gave up before. WithheldFor: requests whose KV
-  // this replica has for others, by id.
+  // LoseTransfer: the replica ends that has the KV of a request here, which has not arrived. The
+  // request leaves; of one whose client gave up before, its blocks are free. WithheldFor: requests
+  // whose KV this replica has for others, by id.
   virtual void LoseTransfer(RequestId, TimeNs) {}
   virtual std::vector<RequestId> WithheldFor() const { return {}; }
 

@@ -23,8 +23,8 @@ TimeNs Inbox::NextTimeout() {
   while (!timeouts_.empty()) {
     const auto r = static_cast<std::size_t>(timeouts_.front().request);
     const RequestState state = results_.state[r];
-    const bool over = state == RequestState::kCompleted || IsLost(state) ||
-                      (prefills_ && results_.HandedOver(r));
+    const bool over =
+        state == RequestState::kCompleted || IsLost(state) || (prefills_ && results_.HandedOver(r));
     if (!over) return timeouts_.front().time;
     TakeTimeout();
   }

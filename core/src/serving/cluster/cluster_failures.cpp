@@ -1,10 +1,9 @@
 // Replicas that fail or are cut off as they drain, and what ends with them.
 //
-// A request is lost with the replica that it waits for or runs on, and, while its KV has not wholly
-// arrived, with the one that holds this. Connections are closed at that moment, between replicas as
-// to the router: the other side knows at once, and has its blocks back between two steps.
+// A request is lost with the replica that it waits for or runs on and, until its KV has wholly
+// arrived on a decode replica, with the prefill replica that holds it. Connections close at that
+// moment, between replicas, too: the other side knows at once, and frees blocks between two steps.
 #include <algorithm>
-#include <utility>
 
 #include "serving/cluster/cluster.h"
 

@@ -32,7 +32,6 @@ void Replica::LoseTransfer(RequestId request, TimeNs time) {
   DeliverUpTo(time);
   scheduler_->LoseTransfer(request);
   in_.recorder->Waiting(time, queued() + left_queue_);
-  woken_ = std::min(woken_, time);
 }
 
 std::vector<RequestId> Replica::WithheldFor() const {
