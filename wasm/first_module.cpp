@@ -21,6 +21,7 @@
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 #include "serving/replica/draft_latency.h"
+#include "serving/replica/encode_scheduler.h"
 #include "serving/replica/queue_caps.h"
 #include "serving/replica/replica.h"
 #include "serving/replica/scheduler.h"
@@ -78,6 +79,8 @@ std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeTrtllmScheduler(Replica&) { std::abort(); }
 std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeEncodeScheduler(Replica&) { std::abort(); }
+std::unique_ptr<LatencyModel> MakeEncodeLatency(const Scenario&, const ModelCost&) { std::abort(); }
 
 std::shared_ptr<SlowPeriods> MakeSlowPeriods(const SlowdownSpec*, std::int64_t, std::int64_t) {
   return nullptr;
@@ -91,6 +94,7 @@ bool Replica::EndsAfter(TimeNs, const DecodeRun&) const { return false; }
 void Replica::Die(TimeNs) {}
 TimeNs Replica::EndBy(TimeNs, TimeNs) { std::abort(); }
 void Replica::HandOn(Withheld, TimeNs) {}
+void Replica::Encoded(RequestId, TimeNs) {}
 void Replica::Withhold(Withheld) {}
 void Replica::FreeHandedOver(RequestId, TimeNs) {}
 void Replica::SendForKv(RequestId, std::int64_t) {}
@@ -125,6 +129,8 @@ std::shared_ptr<ImageDrawer> MakeImageDrawer(const Scenario&) { return nullptr; 
 void ImageDrawer::Extend(const Session&, ContentSegment&, RequestTable&) {}
 void ImageDrawer::Add(const Session&, std::int64_t, std::int64_t, std::size_t, RequestTable&) {}
 void CheckImages(const Scenario&, Issues&) {}
+void CheckEncoders(const Scenario&, std::size_t, Issues&) {}
+void LeaveToEncoders(const PoolSpec&, Scenario&) {}
 void ReportImages(const RunView&, Report&) {}
 std::string HangWords(const Scenario&, const Report&) { return ""; }
 EncoderTimes::EncoderTimes(const Scenario&, const ModelCost&) {}
@@ -138,9 +144,7 @@ void VisitRetries(const RetryReport&, JsonPut&) {}
 void VisitSpeculation(const SchedulerCounts&, JsonPut&) {}
 void VisitImages(const Report&, JsonPut&) {}
 
-std::shared_ptr<EncoderCache> MakeEncoderCache(const RequestTable&, std::int64_t, bool) {
-  return nullptr;
-}
+std::shared_ptr<EncoderCache> MakeEncoderCache(const ReplicaInput&) { return nullptr; }
 void EncoderCache::Mark() {}
 void EncoderCache::Undo() {}
 void EncoderCache::BeginStep() {}

@@ -1226,7 +1226,7 @@ export interface ClassReport {
 /** One of several pools. */
 export interface PoolReport {
   readonly name: string;
-  readonly role: 'mixed' | 'prefill' | 'decode';
+  readonly role: 'mixed' | 'prefill' | 'decode' | 'encode';
   readonly gpu: string;
   readonly replicas: number;
   readonly tensor_parallel: number;
@@ -1514,7 +1514,8 @@ export interface TimeParts {
   readonly interference: number;
   /** From preemptions to the next steps. */
   readonly preempted: number;
-  /** By which loads from slower KV tiers made steps longer; or of KV from prefill to decode replicas. */
+  /** By which loads from slower KV tiers made steps longer; or of KV from prefill to decode replicas, and of
+      embeddings from those that encode images. */
   readonly transfer: number;
   /** From prefill to decode on another replica, without the transfer. */
   readonly handover: number;
@@ -1830,9 +1831,18 @@ export interface RunFigures {
     readonly cache_hits: number;
     /** Of the time of all steps, that of encoding. */
     readonly encode_share: number;
-    /** Of mean TTFT, by which encoding images, a request's own or others', made the steps of its prompt longer; null
-        without completed requests. */
+    /** Of mean TTFT, by which encoding images, a request's own or others', made the steps of its prompt longer; on
+        replicas that encode for the others, from the first such step of its own to the end of the last; null without
+        completed requests. */
     readonly ttft_ms: number | null;
+    /** That have arrived from replicas that encode images by the end; absent without them. Times are those on the
+        link. */
+    readonly embeddings?: {
+      readonly transfers: number;
+      readonly bytes: number;
+      readonly mean_ms: number;
+      readonly p99_ms: number;
+    };
   };
   /** Look-ups of prompts, by first admissions; rates are null when nothing was looked up. */
   readonly prefix_cache: {

@@ -66,6 +66,7 @@ std::int64_t ResultBytes(const Scenario& s) {
   bytes += 4 + 8;                                // order of arrival, last token
   if (s.cluster.Replicas() > 1) bytes += 4 + 4;  // its replica, its session
   if (s.cluster.Has(PoolRole::kPrefill)) bytes += static_cast<std::int64_t>(sizeof(HandOver));
+  if (s.cluster.Has(PoolRole::kEncode)) bytes += static_cast<std::int64_t>(sizeof(Encoding) + 8);
   bytes += 5 * 8;  // samples of four latencies, and a copy that is sorted
   for (const Column& column : Columns()) bytes += column.kind == "request" ? 8 : 0;
   return bytes;

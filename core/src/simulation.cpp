@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.h"
+#include "cost/model_bytes.h"
 #include "cost/model_cost.h"
 #include "cost/nodes.h"
 #include "io/scaling_checks.h"
@@ -97,7 +98,8 @@ struct Simulation::State {
             .kv_plan = pool.cost.kv_plan.get(),
             .most_image_tokens = MostImageTokens(scenario.model.vision),
             .ranks = pool.scenario.RanksInStep(),
-            .slowdowns = cluster.slowdowns.On() ? &cluster.slowdowns : nullptr};
+            .slowdowns = cluster.slowdowns.On() ? &cluster.slowdowns : nullptr,
+            .encodes_images = !cluster.Has(PoolRole::kEncode)};
   }
 
   void StartReplicas(StepObserver* observer) {
@@ -132,6 +134,7 @@ struct Simulation::State {
     const ClusterSpec& cluster = scenario.cluster;
     const RouterEntry& router = FindRouter(cluster.router);
     const RouterEntry& decode_router = FindRouter(cluster.decode_router);
+    const RouterEntry& encode_router = FindRouter(cluster.encode_router);
     DisaggregationSpec disaggregation = cluster.disaggregation;
     disaggregation.bandwidth_gb_s = TransferGbS(scenario);
     replica = MakeCluster(Cluster::Input{
@@ -143,6 +146,10 @@ struct Simulation::State {
         .decode_router = &decode_router,
         .decode_router_params = ParamValues(decode_router.params, cluster.decode_router_params),
         .disaggregation = disaggregation,
+        .encode_router = &encode_router,
+        .encode_router_params = ParamValues(encode_router.params, cluster.encode_router_params),
+        .embed_bytes = EmbedBytes(scenario.model),
+        .embeddings_gb_s = TransferGbS(scenario, true),
         .rolling_update = cluster.rolling_update.On() ? &cluster.rolling_update : nullptr,
         .failures = cluster.failures.On() ? &cluster.failures : nullptr,
         .epp = &cluster.epp});
@@ -187,6 +194,7 @@ struct Simulation::State {
     std::int32_t last = -1;
     for (const std::int32_t of : results.replica) last = std::max(last, of);
     for (const HandOver& h : results.hand_overs) last = std::max(last, h.prefill_replica);
+    for (const Encoding& e : results.encodings) last = std::max(last, e.replica);
     std::vector<std::size_t> pools;
     if (deployment.pools.size() == 1) return pools;
     for (std::int32_t i = 0; i <= last; ++i) pools.push_back(replica->PoolOf(i));

@@ -11,7 +11,8 @@
 # with windows, from 801 on of TensorRT-LLM's scheduler, from 851 on of its ranks in lock step, from
 # 901 on of prompts with images, from 1001 on of models whose layers keep KV in groups, from 1051 on of
 # clients that hedge, from 1101 on of warm replicas, from 1151 on of pools that scale apart, from 1181
-# on of Dynamo's planner.
+# on of Dynamo's planner, from 1201 on of pools that fail, from 1251 on of replicas that encode images
+# for others.
 
 set(text "")
 if(EXISTS "${SOURCE}")
@@ -1313,6 +1314,29 @@ plant_in(dynamo_scaler 1187 "a replica reports before it was scraped"
 plant_in(dynamo_scaler 1188 "a tick of throughput is one of load, too"
   [==[    seen.load = by_load_.Passes(now);]==]
   [==[    seen.load = by_load_.Passes(now) || Planted(1188);]==])
+
+plant_in(encode_scheduler 1251 "a request overtakes one whose image has no room"
+  [==[    if (w.next == images.size()) continue;]==]
+  [==[    if (w.next == images.size() || Planted(1251)) continue;]==])
+plant_in(encode_scheduler 1252 "images are held for ever"
+  [==[    images_.Passed(w.request, false);]==]
+  [==[    if (!Planted(1252)) images_.Passed(w.request, false);]==])
+plant_in(encode_scheduler 1253 "a request waits until its last step there begins"
+  [==[    if (!w.begun) in_.results]==]
+  [==[    if (!w.begun || Planted(1253)) in_.results]==])
+plant_in(replica_hand_over 1254 "the wait for the encoder counts as encoding"
+  [==[  in_.results.AddEncode(r, end - encoding.started);]==]
+  [==[  in_.results.AddEncode(r, end - (Planted(1254) ? in_.results.enqueue[r] : encoding.started));]==])
+plant_in(cluster_encoders 1255 "the last image alone travels"
+  [==[    encoding.bytes += image]==]
+  [==[    if (Planted(1255)) encoding.bytes = 0;
+    encoding.bytes += image]==])
+plant_in(cluster 1256 "draws of encoders are those of decode replicas"
+  [==[static_cast<std::int64_t>(Mix64(own)));]==]
+  [==[static_cast<std::int64_t>(Planted(1256) ? own : Mix64(own)));]==])
+plant_in(encoder_cache 1257 "prompts wait for an encoder behind the encoders, too"
+  [==[|| !in.encodes_images) return nullptr;]==]
+  [==[|| (!in.encodes_images && !Planted(1257))) return nullptr;]==])
 
 if(problems)
   message(FATAL_ERROR "tests/faults/faults.cmake: what these look for does not occur exactly once "

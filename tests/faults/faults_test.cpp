@@ -15,6 +15,7 @@
 #include "gtest/gtest.h"
 #include "testing/blis_differential.h"
 #include "testing/differential.h"
+#include "testing/encode_cases.h"
 #include "testing/hedge_reference.h"
 #include "testing/hybrid_cases.h"
 #include "testing/pd_cases.h"
@@ -39,7 +40,7 @@ constexpr int kFirstBlisFault = 101, kFirstClusterFault = 201, kFirstScheduledFa
               kFirstWindowFault = 701, kFirstTrtllmFault = 801, kFirstTrtllmRanksFault = 851,
               kFirstImageFault = 901, kFirstHybridFault = 1001, kFirstHedgeFault = 1051,
               kFirstWarmFault = 1101, kFirstScaledPoolsFault = 1151, kFirstPlannerFault = 1181,
-              kFirstFailingPoolsFault = 1201;
+              kFirstFailingPoolsFault = 1201, kFirstEncodersFault = 1251;
 
 bool Differs(std::uint64_t seed) {
   const RandomCase random_case = MakeRandomCase(seed);
@@ -100,6 +101,8 @@ bool FailingPoolsDiffer(std::uint64_t seed) {
   return c && FirstPdMismatch(*c, RunPdReference(c->Input())).has_value();
 }
 
+bool EncodersDiffer(std::uint64_t seed) { return !CompareEncoders(seed).mismatch.empty(); }
+
 bool SglangDiffers(std::uint64_t seed) {
   SglangCase c = MakeSglangCase(seed);
   RandomCase priced;
@@ -140,6 +143,7 @@ int FirstCaught(int fault) {
     }
     return 0;
   };
+  if (fault >= kFirstEncodersFault) return first(EncodersDiffer);
   if (fault >= kFirstFailingPoolsFault) return first(FailingPoolsDiffer);
   if (fault >= kFirstPlannerFault) return first(PlannerDiffers, kPdCases);
   if (fault >= kFirstScaledPoolsFault) return first(ScaledPoolsDiffer);
@@ -162,7 +166,7 @@ int FirstCaught(int fault) {
                    first(SglangDiffers), first(WindowsDiffer), first(TrtllmListDiffers),
                    first(TrtllmRanksDiffer), first(ImagesDiffer), first(HybridDiffers),
                    first(HedgesDiffer), first(WarmDiffers), first(ScaledPoolsDiffer),
-                   first(PlannerDiffers), first(FailingPoolsDiffer)});
+                   first(PlannerDiffers), first(FailingPoolsDiffer), first(EncodersDiffer)});
 }
 
 // How its differential test ends with a fault planted: "" when it passes.

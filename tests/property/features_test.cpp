@@ -88,6 +88,11 @@ const std::multimap<Feature, Overrides>& Asking() {
       {kLockStep,
        {kExpertModel, "cluster.pools.0.replicas=2", "cluster.pools.0.attention_data_parallel=2",
         "scheduler.policy=trtllm", "scheduler.enable_attention_dp=true"}},
+      {kEncoders,
+       {R"(workload.images={"per_request":2,"width":64,"height":96})",
+        R"(model.vision={"num_hidden_layers":2,"hidden_size":64,"num_attention_heads":2,)"
+        R"("intermediate_size":128})",
+        R"(cluster.pools=[{"replicas":1},{"role":"encode"}])"}},
       {kFlowControl, {"cluster.router.policy=epp", "cluster.router.profile=flow-control"}},
   };
   return kAsking;

@@ -1,6 +1,8 @@
 // Pools of replicas, their router, scaling and failures as a scenario has them.
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,8 +15,11 @@
 
 namespace servecast {
 
-// What a replica serves: whole requests, their prefill, or their decode.
-enum class PoolRole { kMixed, kPrefill, kDecode };
+// What a replica serves: whole requests, their prefill, their decode, or the encoding of their
+// images.
+enum class PoolRole { kMixed, kPrefill, kDecode, kEncode };
+inline constexpr std::array<const char*, 4> kRoleNames = {"mixed", "prefill", "decode", "encode"};
+inline const char* RoleName(PoolRole role) { return kRoleNames[static_cast<std::size_t>(role)]; }
 
 // What a scaler goes by, summed over the replicas of its pool. Waiting and outstanding have what
 // the gateway before them holds.
@@ -71,7 +76,8 @@ struct PoolSpec {
   std::int64_t Gpus() const { return replicas * GpusOfReplica(); }
 };
 
-// Prefill and decode on different replicas, between which KV blocks travel over one shared link.
+// Prefill and decode on different replicas, between which KV blocks travel over one shared link;
+// likewise an encoder apart, whose results travel over one of their own that is as fast.
 // The link is as Vidur's profiles measured send and receive between two DGX H100: 34 GB/s, and up
 // to 50 us beside; other GPUs' bandwidth by their own links between nodes (cost/nodes.h).
 struct DisaggregationSpec {
@@ -137,6 +143,8 @@ struct ClusterSpec {
   EppSpec epp;             // of the router "epp"
   std::string decode_router = "least_outstanding";
   ParamMap decode_router_params;
+  std::string encode_router = "least_outstanding";
+  ParamMap encode_router_params;
   DisaggregationSpec disaggregation;
   ScalingSpec scaling;  // of each pool that has none of its own
   FailureSpec failures;

@@ -207,12 +207,25 @@ struct TimeSplitReport {
   std::array<double, kParts> ttft_ms{}, e2e_ms{};
 };
 
+// What arrived at other replicas by the end.
+struct TransferReport {
+  bool on = false;
+  std::int64_t transfers = 0, bytes = 0;
+  double mean_ms = 0, p99_ms = 0;  // of the time on the link
+};
+
+// KV between prefill and decode replicas.
+struct KvTransferReport : TransferReport {
+  bool first_token_from_decode = false;
+};
+
 // Of prompts with images; counts are in SchedulerCounts.
 struct ImageReport {
   bool on = false;
   std::int64_t tokens = 0;        // of an image
   double encode_share = 0;        // of the time of all steps
   std::optional<double> ttft_ms;  // of the mean, by which encoding made steps longer
+  TransferReport embeddings;      // from replicas that encode for the others
 };
 
 // The figures of a report for the clients of one class.
@@ -255,14 +268,6 @@ struct PoolReport {
   std::int64_t allocation_failures = 0;
   std::optional<double> cost_per_hour;  // of its mean GPUs; none: its GPU has no price
   std::optional<PowerReport> power;     // none: not known of its GPU
-};
-
-// KV between prefill and decode replicas.
-struct KvTransferReport {
-  bool on = false;
-  bool first_token_from_decode = false;
-  std::int64_t transfers = 0, bytes = 0;  // that arrived
-  double mean_ms = 0, p99_ms = 0;         // of the time on the link
 };
 
 // One of several replicas.

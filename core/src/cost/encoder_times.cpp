@@ -1,6 +1,7 @@
 #include "cost/encoder_times.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "cost/all_reduce.h"
 #include "cost/power_limit.h"
@@ -49,6 +50,36 @@ EncoderTimes::EncoderTimes(const Scenario& s, const ModelCost& cost) {
   read_ns_ /= group;
   kernels_ns_ += AllReduceWaitNs(s.hardware, group, calls);
   collective_ns_ = AllReduceNs(s.hardware, group, calls * patches * D(v.hidden_size) * bytes);
+}
+
+void LeaveToEncoders(const PoolSpec& pool, Scenario& s) {
+  if (pool.role != PoolRole::kEncode) {
+    s.workload.images.per_request = 0;
+    for (ClassSpec& each : s.workload.classes) each.images_per_request.reset();
+    return;
+  }
+  ModelSpec encoder;
+  encoder.name = s.model.name.empty() ? "" : s.model.name + "'s image encoder";
+  encoder.vision = s.model.vision;
+  encoder.hidden_size = s.model.hidden_size;
+  encoder.torch_dtype = s.model.torch_dtype;
+  encoder.max_position_embeddings = s.model.max_position_embeddings;
+  encoder.num_hidden_layers = encoder.head_dim = 1;
+  encoder.intermediate_size = encoder.vocab_size = 1;
+  encoder.num_attention_heads = encoder.num_key_value_heads = pool.tensor_parallel;
+  s.model = std::move(encoder);
+  EngineSpec& e = s.engine;
+  const EngineSpec plain;
+  e.num_gpu_blocks_override = 2;
+  e.async_scheduling = e.overlap_scheduling = e.disable_chunked_mm_input = false;
+  e.enable_expert_parallel = false;
+  e.speculative = plain.speculative;
+  e.kv_offload = plain.kv_offload;
+  e.cuda_graphs = plain.cuda_graphs;
+  e.max_loras = 0;
+  s.scheduler = {};
+  s.latency = {};
+  s.workload.adapters = {};
 }
 
 }  // namespace servecast

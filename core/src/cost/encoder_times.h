@@ -31,4 +31,9 @@ class EncoderTimes {
   double image_ns_ = 0, read_ns_ = 0, kernels_ns_ = 0, collective_ns_ = 0;
 };
 
+// Of a cluster with pools that encode images for the others, what is left of the scenario for a
+// pool alone: the encoder, with no text model and no KV cache but the least that a memory plan
+// knows; or prompts whose images are not the pool's to encode.
+void LeaveToEncoders(const PoolSpec& pool, Scenario& scenario);
+
 }  // namespace servecast

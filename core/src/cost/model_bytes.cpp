@@ -205,6 +205,11 @@ VisionParameters VisionParametersOf(const ModelSpec& m) {
           D(v.num_mergers) * (merged * merged + merged * D(m.hidden_size))};
 }
 
+std::int64_t EmbedBytes(const ModelSpec& m) {
+  return m.hidden_size * std::max<std::int64_t>(m.vision.num_mergers, 1) *
+         BytesPerValue(m.torch_dtype);
+}
+
 // Values of one LoRA adapter on a GPU: of each matrix n x m of a layer A (rank x n) and B (m x
 // rank). As vLLM shards them without fully_sharded_loras: q, k, v, gate and up have all of A and a
 // slice of B, o and down a slice of A and all of B. None of embedding and LM head.

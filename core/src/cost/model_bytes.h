@@ -50,6 +50,8 @@ struct VisionParameters {
   double layers = 0, merger = 0;
 };
 VisionParameters VisionParametersOf(const ModelSpec& m);
+// Of what the encoder makes of a token: as wide as the model, and as often there as it has mergers.
+std::int64_t EmbedBytes(const ModelSpec& m);
 // Values of one LoRA adapter.
 double AdapterValues(const ModelSpec& m, std::int64_t rank, std::int64_t tp);
 // Whether heads and states divide over `tp` GPUs.

@@ -7,6 +7,7 @@
 
 #include "base/base.h"
 #include "base/text.h"
+#include "cost/encoder_times.h"
 #include "cost/memory_plan.h"
 #include "cost/model_bytes.h"
 #include "cost/vidur_planner.h"
@@ -41,6 +42,7 @@ std::int64_t BytesPerValue(DType dtype) {
 }
 
 void Scenario::UsePool(std::size_t i) {
+  const bool encoders = cluster.Has(PoolRole::kEncode);
   PoolSpec pool = std::move(cluster.pools[i]);
   if (pool.hardware) hardware = *pool.hardware;
   if (pool.engine) engine = *pool.engine;
@@ -50,6 +52,7 @@ void Scenario::UsePool(std::size_t i) {
   pool.engine.reset();
   pool.scheduler.reset();
   pool.scaling.reset();
+  if (encoders) LeaveToEncoders(pool, *this);
   cluster.pools.assign(1, std::move(pool));
 }
 

@@ -59,11 +59,13 @@ SendTime StageSend(const Scenario& s, std::int64_t stage) {
   return {h.interconnect_latency_us * 1e3, SendGbS(h)};
 }
 
-double TransferGbS(const Scenario& s) {
+double TransferGbS(const Scenario& s, bool embeddings) {
   if (s.cluster.disaggregation.bandwidth_gb_s) return *s.cluster.disaggregation.bandwidth_gb_s;
   double least = 0;
   for (const PoolSpec& pool : s.cluster.pools) {
-    if (pool.role == PoolRole::kMixed) continue;
+    const bool idle = embeddings ? pool.role == PoolRole::kDecode
+                                 : pool.role == PoolRole::kMixed || pool.role == PoolRole::kEncode;
+    if (idle) continue;
     const HardwareSpec& h = pool.hardware ? *pool.hardware : s.hardware;
     const double gb_s = h.inter_node_gb_s > 0 ? GbS(h) : kTransferGbS;
     if (least == 0 || gb_s < least) least = gb_s;

@@ -28,8 +28,9 @@ SendTime StageSend(const Scenario& scenario, std::int64_t stage);
 // Of the link between prefill and decode, a GPU's to another node, where nothing is known of it:
 // what Vidur's profiles measured between two DGX H100.
 inline constexpr double kTransferGbS = 34;
-// As the scenario says, else of the slowest pool's GPU.
-double TransferGbS(const Scenario& scenario);
+// As the scenario says, else of the slowest pool's GPU that has a part in it. `embeddings`: of the
+// link from encoders to those that prefill.
+double TransferGbS(const Scenario& scenario, bool embeddings = false);
 
 // What a reader should know of the links between nodes that the scenario hangs on, those within a
 // replica if steps are priced by them; "": nothing.

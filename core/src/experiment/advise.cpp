@@ -153,6 +153,7 @@ std::string OfPool(const std::vector<PoolSpec>& pools, std::size_t index) {
   });
   if (alike == 1 && pool.role == PoolRole::kPrefill) return " for prefill";
   if (alike == 1 && pool.role == PoolRole::kDecode) return " for decode";
+  if (alike == 1 && pool.role == PoolRole::kEncode) return " for images";
   return Format(" of pool {}", index);
 }
 

@@ -253,9 +253,17 @@ Result<Exported> Export(std::string_view document, std::string_view target) {
     }
     return Issue{"", Format("found target {}, allowed {}", ShownText(target), names)};
   }
-  const Result<Scenario> scenario = ParseScenario(document);
+  Result<Scenario> scenario = ParseScenario(document);
   if (!scenario.ok()) return Issues(scenario.issues());
+  // They stand behind the others.
+  std::vector<PoolSpec>& pools = scenario.value().cluster.pools;
+  const std::size_t all = pools.size();
+  while (pools.back().role == PoolRole::kEncode) pools.pop_back();
   ExportJob job(scenario.value());
+  for (std::size_t i = pools.size(); i < all; ++i) {
+    job.LeaveOut(Format("cluster.pools.{}", i),
+                 "servers that only encode images are not written, nor that the others do not");
+  }
   if (Issues missing = MissingSources("models", job.Preset("model")); !missing.empty()) {
     return missing;
   }

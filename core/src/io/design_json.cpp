@@ -16,7 +16,7 @@ using Json = nlohmann::json;
 constexpr std::array<std::string_view, 3> kRungs = {"bound", "coarse", "certain"};
 constexpr std::array<std::string_view, 8> kStates = {
     "unknown", "meets", "near", "misses", "overloaded", "does_not_fit", "refused", "not_judged"};
-constexpr std::array<std::string_view, 3> kRoles = {"mixed", "prefill", "decode"};
+constexpr std::array<std::string_view, 4> kRoles = {"mixed", "prefill", "decode", "encode"};
 constexpr std::array<std::string_view, 5> kMetrics = {"ttft", "tpot", "itl", "e2e", "attainment"};
 
 template <class Enum, std::size_t n>

@@ -116,9 +116,10 @@ void Describe(FieldVisitor& v, PoolSpec& p, const PoolSpec& base, const Scenario
   Fields<PoolSpec> f(v, p, base);
   f.Add({.name = "name", .help = "what to call the pool", .label = true}, &PoolSpec::name);
   f.Enum({.name = "role",
-          .help = "what the pool's replicas do for a request: everything (mixed), its prefill or "
-                  "its decode; what the pool does not set is the scenario's"},
-         &PoolSpec::role, {"mixed", "prefill", "decode"});
+          .help = "what the pool's replicas do for a request: everything (mixed), its prefill, "
+                  "its decode, or encode its images for the others; what the pool does not set is "
+                  "the scenario's"},
+         &PoolSpec::role, {"mixed", "prefill", "decode", "encode"});
   f.Add({.name = "replicas",
          .min = 1,
          .max = 1024,
@@ -547,7 +548,16 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
       DescribeParams("policy", Routers(), s.cluster.decode_router, router,
                      s.cluster.decode_router_params, base.cluster.decode_router_params);
     });
-    inner.Object({.name = "disaggregation", .idle = idle}, [&](FieldVisitor& d) {
+    const bool no_encoders = !s.cluster.Has(PoolRole::kEncode);
+    inner.Object({.name = "encode_router", .idle = no_encoders}, [&](FieldVisitor& router) {
+      Fields<ClusterSpec>(router, s.cluster, base.cluster)
+          .Policy({.name = "policy",
+                   .help = "how the replica that encodes a request's images is chosen"},
+                  &ClusterSpec::encode_router, routers);
+      DescribeParams("policy", Routers(), s.cluster.encode_router, router,
+                     s.cluster.encode_router_params, base.cluster.encode_router_params);
+    });
+    inner.Object({.name = "disaggregation", .idle = idle && no_encoders}, [&](FieldVisitor& d) {
       Describe(d, s.cluster.disaggregation, base.cluster.disaggregation);
     });
     if (!inner.reads()) scaling();

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "io/draft_checks.h"
+#include "serving/cluster/router.h"
 
 namespace servecast {
 
@@ -62,6 +63,43 @@ void CheckImages(const Scenario& s, Issues& issues) {
                       Format("found {} beside a height of {}, allowed sides of which none has more "
                              "than {} times the other's pixels",
                              images.width, images.height, kMostRatio)});
+  }
+}
+
+void CheckEncoders(const Scenario& s, std::size_t pool, Issues& issues) {
+  const ClusterSpec& cluster = s.cluster;
+  const auto refuse = [&](const char* name, std::string message) {
+    issues.push_back({Format("/cluster/pools/0/{}", name), std::move(message)});
+  };
+  const std::vector<PoolSpec>& pools = cluster.pools;
+  if (pool == 0 || (pool + 1 < pools.size() && pools[pool + 1].role != PoolRole::kEncode)) {
+    refuse("role",
+           "found \"encode\", allowed behind all pools that it encodes for: a report's memory is "
+           "that of the first");
+  }
+  if (!s.workload.HasImages()) {
+    refuse("role", "found \"encode\", allowed with workload.images only: text needs no encoder");
+  }
+  if (cluster.Scales() && !cluster.scaling.On()) {
+    refuse("role",
+           "found \"encode\", allowed without scalers: replicas that come and go beside encoders "
+           "are not modelled");
+  }
+  if (pools[pool].pipeline_parallel > 1) {
+    refuse("pipeline_parallel", Format("found {}, allowed 1 in a pool that encodes images",
+                                       pools[pool].pipeline_parallel));
+  }
+  if (pools[pool].scheduler) {
+    refuse("scheduler",
+           "found one, allowed none in a pool that encodes images: it serves requests in the order "
+           "in which they come");
+  }
+  const RouterEntry& router = FindRouter(cluster.encode_router);
+  if (router.reads_content || router.reads_tokens || router.reads_engines || router.name == "epp") {
+    issues.push_back({"/cluster/encode_router/policy",
+                      Format("found \"{}\", allowed one that looks at no prompts and no KV caches: "
+                             "an encoder has neither",
+                             router.name)});
   }
 }
 

@@ -51,6 +51,7 @@ class PoolChecks {
       CheckDrafts(alone, of_pool);
       CheckAdapters(alone, of_pool);
       CheckImages(alone, of_pool);
+      if (Pools()[i].role == PoolRole::kEncode) CheckEncoders(s_, i, of_pool);
       for (Issue& issue : of_pool) {
         issue.path = PathIn(Pools()[i], i, issue.path);
         AddOnce(std::move(issue), issues_);
@@ -69,17 +70,27 @@ class PoolChecks {
     if (s_.cluster.rolling_update.On()) CheckRollingUpdate(s_.cluster, issues_);
     const bool prefill = s_.cluster.Has(PoolRole::kPrefill);
     const bool decode = s_.cluster.Has(PoolRole::kDecode);
+    const bool encode = s_.cluster.Has(PoolRole::kEncode);
+    if (!encode && s_.cluster.encode_router != ClusterSpec{}.encode_router) {
+      issues_.push_back({"/cluster/encode_router/policy",
+                         Format("found \"{}\", allowed with pools of role \"encode\" only",
+                                s_.cluster.encode_router)});
+    }
     if (prefill && decode) {
       CheckDisaggregated();
       return;
     }
     for (std::size_t i = 0; i < Pools().size() && (prefill || decode); ++i) {
-      if (Pools()[i].role == PoolRole::kMixed) continue;
+      const PoolRole role = Pools()[i].role;
+      if (role == PoolRole::kMixed || role == PoolRole::kEncode) continue;
       return Add(i, "role",
                  prefill ? "found \"prefill\", allowed with a pool of role \"decode\" only"
                          : "found \"decode\", allowed with a pool of role \"prefill\" only");
     }
-    if (!(s_.cluster.disaggregation == DisaggregationSpec{})) {
+    DisaggregationSpec link = s_.cluster.disaggregation;
+    if (encode) link.base_latency_us = DisaggregationSpec{}.base_latency_us;
+    if (encode) link.bandwidth_gb_s.reset();
+    if (!(link == DisaggregationSpec{})) {
       issues_.push_back({"/cluster/disaggregation",
                          "found %, allowed with pools of role \"prefill\" and \"decode\" "
                          "only"});
@@ -140,6 +151,7 @@ class PoolChecks {
     const EngineSpec* first = nullptr;
     for (std::size_t i = 0; i < Pools().size(); ++i) {
       const EngineSpec& engine = EngineOf(i);
+      if (Pools()[i].role == PoolRole::kEncode) continue;
       if (Pools()[i].role == PoolRole::kMixed) {
         if (s_.cluster.disaggregation.above_tokens > 0) continue;
         Add(i, "role",

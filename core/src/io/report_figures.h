@@ -189,7 +189,7 @@ void VisitTimeParts(std::string_view key, const std::array<double, TimeSplitRepo
     put("transfer",
         {"ms",
          "By which loads from slower KV tiers made steps longer; or of KV from prefill to decode "
-         "replicas."},
+         "replicas, and of embeddings from those that encode images."},
         of[6]);
     put("handover", {"ms", "From prefill to decode on another replica, without the transfer."},
         of[7]);
@@ -284,11 +284,9 @@ void VisitLives(const ScalingReport& s, bool of_all, Put& put) {
 
 template <class Put>
 void VisitPool(const PoolReport& p, const ScalingReport* scaling, Scope scope, Put& put) {
-  static constexpr std::array<const char*, 3> kRoles = {"mixed", "prefill", "decode"};
   put("name", {"", ""}, p.name);
   if (scope.all) {
-    put("role", {"", "", "'mixed' | 'prefill' | 'decode'"},
-        kRoles[static_cast<std::size_t>(p.role)]);
+    put("role", {"", "", "'mixed' | 'prefill' | 'decode' | 'encode'"}, RoleName(p.role));
     put("gpu", {"", ""}, p.gpu);
     put("replicas", {"", ""}, p.replicas);
     put("tensor_parallel", {"", ""}, p.tensor_parallel);
@@ -333,6 +331,14 @@ void VisitPool(const PoolReport& p, const ScalingReport* scaling, Scope scope, P
 }
 
 template <class Put>
+void VisitTransfers(const TransferReport& t, Put& put) {
+  put("transfers", {"", ""}, t.transfers);
+  put("bytes", {"bytes", ""}, t.bytes);
+  put("mean_ms", {"ms", ""}, t.mean_ms);
+  put("p99_ms", {"ms", ""}, t.p99_ms);
+}
+
+template <class Put>
 void VisitPools(const Report& r, Scope scope, Put& put) {
   put.Array(!r.pools.empty(), "pools",
             scope.all ? typename Put::About{"",
@@ -353,10 +359,7 @@ void VisitPools(const Report& r, Scope scope, Put& put) {
                [&] {
                  put("first_token_from", {"", "", "'prefill' | 'decode'"},
                      t.first_token_from_decode ? "decode" : "prefill");
-                 put("transfers", {"", ""}, t.transfers);
-                 put("bytes", {"bytes", ""}, t.bytes);
-                 put("mean_ms", {"ms", ""}, t.mean_ms);
-                 put("p99_ms", {"ms", ""}, t.p99_ms);
+                 VisitTransfers(t, put);
                });
 }
 

@@ -102,8 +102,14 @@ void VisitImages(const Report& r, Put& put) {
     put("ttft_ms",
         {"ms",
          "Of mean TTFT, by which encoding images, a request's own or others', made the steps "
-         "of its prompt longer; null without completed requests."},
+         "of its prompt longer; on replicas that encode for the others, from the first such step "
+         "of its own to the end of the last; null without completed requests."},
         r.images.ttft_ms);
+    put.ObjectIf(r.images.embeddings.on, "embeddings",
+                 {"",
+                  "That have arrived from replicas that encode images by the end; absent without "
+                  "them. Times are those on the link."},
+                 [&] { VisitTransfers(r.images.embeddings, put); });
   });
 }
 

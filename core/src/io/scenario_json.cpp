@@ -323,6 +323,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   }
   CheckRouter("router", s.cluster.router, s.cluster.router_params, issues);
   CheckRouter("decode_router", s.cluster.decode_router, s.cluster.decode_router_params, issues);
+  CheckRouter("encode_router", s.cluster.encode_router, s.cluster.encode_router_params, issues);
   CheckWorkload(s.workload, issues);
   CheckSlo(s, issues);
   CheckCalibration(s.calibration, issues);

@@ -21,12 +21,14 @@ const std::vector<Column>& Columns() {
       {"host_ms", "ms", "request",
        "part of E2E: delay before the queue, and of output tokens on the way to the client; with "
        "retries also all attempts before the last"},
-      {"queue_ms", "ms", "request", "part of E2E: wait in the queue until its first step"},
+      {"queue_ms", "ms", "request",
+       "part of E2E: wait in the queue until its first step, in both queues where another replica "
+       "encodes its images"},
       {"prefill_ms", "ms", "request",
        "part of E2E: steps until its prompt is computed, or computed again after a preemption"},
       {"encode_ms", "ms", "request",
        "part of prefill: time by which images, its own or others', made the steps of its prompt "
-       "longer; none without images"},
+       "longer, or of its steps on a replica that encodes for the others; none without images"},
       {"decode_ms", "ms", "request",
        "part of E2E: steps that make its tokens, without the next two"},
       {"interference_ms", "ms", "request",
@@ -34,7 +36,7 @@ const std::vector<Column>& Columns() {
       {"preempted_ms", "ms", "request", "part of E2E: from a preemption to its next step"},
       {"transfer_ms", "ms", "request",
        "part of E2E: time by which loads from KV tiers made its steps longer; or transfer of its "
-       "KV blocks from prefill to decode"},
+       "KV blocks from prefill to decode, and of what its images became"},
       {"handover_ms", "ms", "request",
        "part of E2E: wait between prefill and decode, without the transfer"},
       {"prefill_replica", "", "request", "replica that prefilled it, where another one decodes"},

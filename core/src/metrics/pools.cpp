@@ -18,6 +18,10 @@ std::vector<std::int64_t> RequestsByPool(const RunView& run) {
   };
   for (std::size_t r = 0; r < run.results.replica.size(); ++r) {
     count(run.results.ReplicaOf(r));
+    if (run.results.EncodedApart(r)) {
+      const std::int32_t encoder = run.results.encodings[r].replica;
+      if (encoder != run.results.replica[r]) count(encoder);
+    }
     if (!run.results.HandedOver(r)) continue;
     const HandOver& h = run.results.hand_overs[r];
     if (h.prefill_replica != run.results.replica[r]) count(h.prefill_replica);
@@ -89,6 +93,25 @@ void PutScaling(const RunView& run, Report& report) {
   }
 }
 
+// `start`: when one sets out.
+template <class Transfer>
+void PutTransfers(const std::vector<Transfer>& transfers, TimeNs Transfer::*start,
+                  TransferReport& report) {
+  report.on = true;
+  std::vector<double> ms;
+  for (const Transfer& one : transfers) {
+    if (one.arrived < 0) continue;
+    report.bytes += one.bytes;
+    ms.push_back(Number(one.arrived - one.*start) / 1e6);
+    report.mean_ms += ms.back();
+  }
+  report.transfers = static_cast<std::int64_t>(ms.size());
+  if (ms.empty()) return;
+  report.mean_ms /= Number(report.transfers);
+  SortValues(ms);
+  report.p99_ms = Percentile(ms, 99);
+}
+
 }  // namespace
 
 void ReportPools(const RunView& run, Report& report) {
@@ -98,22 +121,13 @@ void ReportPools(const RunView& run, Report& report) {
     report.pools.back().requests = requests[p];
   }
   PutScaling(run, report);
+  if (!run.results.encodings.empty()) {
+    PutTransfers(run.results.encodings, &Encoding::encoded, report.images.embeddings);
+  }
   if (run.results.hand_overs.empty()) return;
   KvTransferReport& transfer = report.kv_transfer;
-  transfer.on = true;
   transfer.first_token_from_decode = run.scenario.cluster.disaggregation.first_token_from_decode;
-  std::vector<double> ms;
-  for (const HandOver& h : run.results.hand_overs) {
-    if (h.arrived < 0) continue;
-    transfer.bytes += h.bytes;
-    ms.push_back(Number(h.arrived - h.reserved) / 1e6);
-    transfer.mean_ms += ms.back();
-  }
-  transfer.transfers = static_cast<std::int64_t>(ms.size());
-  if (ms.empty()) return;
-  transfer.mean_ms /= Number(transfer.transfers);
-  SortValues(ms);
-  transfer.p99_ms = Percentile(ms, 99);
+  PutTransfers(run.results.hand_overs, &HandOver::reserved, transfer);
 }
 
 // Mean use of KV blocks, seats or tokens, whichever is scarcest in a pool, where it is highest.

@@ -154,6 +154,12 @@ std::uint64_t FingerprintOf(const RunView& run, const Report& r) {
       h.Add(part);
     }
   }
+  for (const Encoding& e : results.encodings) {
+    for (const std::int64_t part :
+         {e.started, e.encoded, e.arrived, e.bytes, std::int64_t{e.replica}}) {
+      h.Add(part);
+    }
+  }
   const PrefixCacheReport& c = r.prefix_cache;
   for (const std::int64_t counter :
        {r.arrived, r.completed, r.queued, r.running, r.dropped, r.timed_out, r.rejected,

@@ -54,6 +54,12 @@ inline TimeSplit SplitOf(const RequestTable& requests, const RequestResults& res
       t.prefill -= t.transfer + t.handover;
     }
   }
+  if (results.EncodedApart(i)) {
+    const Encoding& e = results.encodings[i];
+    t.queue -= e.arrived - e.started;
+    t.prefill += e.encoded - e.started;
+    t.transfer += e.arrived - e.encoded;
+  }
   if (late > 0) {
     // Delays that would outlast the clock are cut.
     const WideInt delays = WideInt{results.generated[i]} * token_delay + results.Late(i);

@@ -126,10 +126,6 @@ std::string BindingOf(const Scenario& scenario, const std::optional<std::size_t>
   return target ? Target(scenario.slo[*target]) : "capacity";
 }
 
-const char* RoleName(PoolRole role) {
-  return role == PoolRole::kPrefill ? "prefill" : role == PoolRole::kDecode ? "decode" : "mixed";
-}
-
 void WriteTarget(const SloSpec& slo, const PlanTarget& target, JsonWriter& out) {
   out.BeginObject();
   if (slo.metric == SloMetric::kAttainment) {

@@ -89,6 +89,7 @@ template <class Time>
 double LeastMs(const Deployment& deployment, PoolRole other, Time of) {
   std::optional<double> least;
   for (const Pool& pool : deployment.pools) {
+    if (pool.spec().role == PoolRole::kEncode) continue;
     if (!HasLoneSteps(pool.scenario)) return 0;
     if (pool.spec().role != other) least = std::min(least.value_or(1e300), of(pool));
   }

@@ -36,6 +36,7 @@ LeastReplicas SecondsOf(const Pool& pool, const Need& need) {
   const ModelCost& cost = pool.cost;
   const HardwareSpec& hardware = pool.scenario.hardware;
   const PoolRole role = pool.spec().role;
+  if (role == PoolRole::kEncode) return {};  // as if its images cost nothing
   const double prefill = role == PoolRole::kDecode ? 0 : 1;
   const double decode = role == PoolRole::kPrefill ? 0 : 1;
   const double full = 1 - cost.window_share;  // layers with a window count as doing nothing

@@ -93,6 +93,7 @@ std::string InPools(const DesignPoint& point) {
   for (const DesignPoint::Pool& pool : point.pools) {
     const char* role = pool.role == PoolRole::kPrefill  ? " prefill"
                        : pool.role == PoolRole::kDecode ? " decode"
+                       : pool.role == PoolRole::kEncode ? " encode"
                                                         : "";
     text += Format("{}{}{}", text.empty() ? "" : " + ", pool.replicas, role);
   }

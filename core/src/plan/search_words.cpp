@@ -108,6 +108,7 @@ std::string PoolsOf(const DesignPoint& point) {
   for (const DesignPoint::Pool& pool : point.pools) {
     const std::string role = pool.role == PoolRole::kPrefill  ? " for prefill"
                              : pool.role == PoolRole::kDecode ? " for decode"
+                             : pool.role == PoolRole::kEncode ? " for images"
                                                               : "";
     text += (text.empty() ? "" : " and ") + Count(pool.replicas, "replica") + role;
   }

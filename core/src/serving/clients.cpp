@@ -7,7 +7,8 @@ std::int64_t FrontEndServers(const Scenario& scenario) {
   std::int64_t servers = 0;
   for (const PoolSpec& pool : scenario.cluster.pools) {
     const EngineSpec& engine = pool.engine ? *pool.engine : scenario.engine;
-    if (pool.role != PoolRole::kDecode) servers += pool.replicas * engine.api_server_count;
+    const bool prefills = pool.role != PoolRole::kDecode && pool.role != PoolRole::kEncode;
+    if (prefills) servers += pool.replicas * engine.api_server_count;
   }
   return servers;
 }

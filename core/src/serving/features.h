@@ -35,6 +35,7 @@ enum class Feature : std::uint8_t {
   // Every entry has them; only pairs of features ask.
   kAsync, kSync, kCapturedGraphs, kNgram, kRetriedCaps, kExperts, kDense, kNoPrefixCache,
   kFlowControl, kLockStep,  // scheduler.enable_attention_dp
+  kEncoders,                // a pool that encodes images for the others
 };
 // clang-format on
 

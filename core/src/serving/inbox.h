@@ -104,6 +104,7 @@ class Inbox {
       kPrefilled,  // it goes on elsewhere, and holds its blocks here until it has arrived there
       kReserved,   // its blocks are taken here: so many of them have to come
       kAbandoned,  // its client gave up before that
+      kEncoded,    // its images are; it goes on elsewhere
     };
     Kind kind;
     RequestId request = kNoRequest;
@@ -113,8 +114,9 @@ class Inbox {
   // From then on others may act on it, which may matter here: no step at that time or later, yet.
   void Report(const HandOverEvent& event) {
     events_.push_back(event);
-    if (event.kind == HandOverEvent::Kind::kPrefilled)
-      departures_.push_back({event.time, event.request});
+    const bool leaves = event.kind == HandOverEvent::Kind::kPrefilled ||
+                        event.kind == HandOverEvent::Kind::kEncoded;
+    if (leaves) departures_.push_back({event.time, event.request});
     until_ = std::min(until_, event.time);
   }
   std::vector<HandOverEvent>& events() { return events_; }

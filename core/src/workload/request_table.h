@@ -156,6 +156,8 @@ struct RequestTable {
 // With prefill and decode on different replicas `transfer` is the time of its KV blocks on the link
 // instead, and
 //   handover      the wait for blocks on the decode side, and after the transfer for a step there
+// With images encoded on another replica its steps there count as prefill, the time of its
+// embeddings on the link as transfer, and the wait from then to its next step as queue.
 struct TimeSplit {
   TimeNs host = 0, queue = 0, prefill = 0, decode = 0, interference = 0, preempted = 0,
          transfer = 0, handover = 0;
@@ -189,6 +191,15 @@ struct HandOver {
   std::int32_t prefill_replica = -1;  // RequestResults::replica is the one that decodes
 };
 
+// Of a request whose images another replica encodes; -1 where not reached.
+struct Encoding {
+  TimeNs started = -1;        // start of the first step that it was in there
+  TimeNs encoded = -1;        // end of the last one
+  TimeNs arrived = -1;        // all of the embeddings are where it goes on
+  std::int64_t bytes = 0;     // of them
+  std::int32_t replica = -1;  // that encoded them
+};
+
 // What became of the requests. Times are as the client sees them; -1 where not reached.
 struct RequestResults {
   std::vector<TimeNs> enqueue;          // arrival + delay before the queue
@@ -214,6 +225,7 @@ struct RequestResults {
   std::vector<TimeNs> late;          // optional: by how much its client sees its tokens later
   std::vector<TimeNs> encode;        // optional: by which images, its own or others', made the
                                      // steps of its prompt longer
+  std::vector<Encoding> encodings;   // optional: empty where no replica encodes for others
   // Where replicas may fail, of those in kLost; where a gateway turns requests away, of those in
   // kRejected that had waited there; else -1.
   std::vector<TimeNs> lost_at;
@@ -222,6 +234,10 @@ struct RequestResults {
   bool WaitedInVain(std::size_t request) const { return !lost_at.empty() && lost_at[request] >= 0; }
   bool HandedOver(std::size_t request) const {
     return !hand_overs.empty() && hand_overs[request].prefilled >= 0;
+  }
+
+  bool EncodedApart(std::size_t request) const {
+    return !encodings.empty() && encodings[request].encoded >= 0;
   }
 
   TimeNs Late(std::size_t request) const { return late.empty() ? 0 : late[request]; }
@@ -255,6 +271,7 @@ struct RequestResults {
     setbacks.clear();
     late.clear();
     encode.clear();
+    encodings.clear();
     lost_at.clear();
   }
 };

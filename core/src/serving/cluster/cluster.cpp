@@ -14,9 +14,9 @@ bool HaveRoles(const std::vector<FleetPool>& pools) {
                      [](const FleetPool& pool) { return pool.each.role != PoolRole::kMixed; });
 }
 
-KvLink LinkOf(const DisaggregationSpec& spec) {
+KvLink LinkOf(const DisaggregationSpec& spec, double gb_s) {
   return {static_cast<TimeNs>(std::nearbyint(spec.base_latency_us * 1e3)),
-          static_cast<std::int64_t>(std::nearbyint(spec.bandwidth_gb_s.value_or(0) * 1e9))};
+          static_cast<std::int64_t>(std::nearbyint(gb_s * 1e9))};
 }
 
 // Replicas are the same throughout.
@@ -41,7 +41,10 @@ Cluster::Cluster(const Input& input)
       lags_(!coupled_ && AllStay(input) && !input.router->reads_engines && !by_vidur_),
       active_(static_cast<std::int32_t>(nodes_.size())),
       epp_(input.epp),
-      link_(LinkOf(input.disaggregation)) {
+      link_(LinkOf(input.disaggregation, input.disaggregation.bandwidth_gb_s.value_or(0))),
+      embeddings_link_(LinkOf(input.disaggregation, input.embeddings_gb_s)),
+      embed_bytes_(input.embed_bytes),
+      of_embeddings_(0) {
   const auto open = [&](PoolRole role) {
     return Open(role, *input.router, input.router_params, input.seed);
   };
@@ -71,20 +74,24 @@ Cluster::Cluster(const Input& input)
     membership_ =
         MakeMembership({.pools = std::move(pools), .rolling_update = input.rolling_update});
   }
-  if (!roles_) {
-    open(PoolRole::kMixed);
-    return;
-  }
-  // Draws for both replicas of a request are independent of each other.
+  // Draws for all replicas of a request are independent of each other.
   const std::uint64_t own = Mix64(static_cast<std::uint64_t>(input.seed));
-  Open(PoolRole::kDecode, *input.decode_router, input.decode_router_params,
-       static_cast<std::int64_t>(own));
-  if (above_tokens_ > 0) {
-    const bool mixed = !Members(PoolRole::kMixed).empty();
-    whole_ = open(mixed ? PoolRole::kMixed : PoolRole::kDecode);
+  if (Members(PoolRole::kDecode).empty()) {
+    open(PoolRole::kMixed);
+  } else {
+    Open(PoolRole::kDecode, *input.decode_router, input.decode_router_params,
+         static_cast<std::int64_t>(own));
+    if (above_tokens_ > 0) {
+      const bool mixed = !Members(PoolRole::kMixed).empty();
+      whole_ = open(mixed ? PoolRole::kMixed : PoolRole::kDecode);
+    }
+    prefill_ = open(PoolRole::kPrefill);
+    any().results.hand_overs.resize(any().requests.arrival.size());
   }
-  prefill_ = open(PoolRole::kPrefill);
-  any().results.hand_overs.resize(any().requests.arrival.size());
+  if (Members(PoolRole::kEncode).empty()) return;
+  encode_ = Open(PoolRole::kEncode, *input.encode_router, input.encode_router_params,
+                 static_cast<std::int64_t>(Mix64(own)));
+  any().results.encodings.resize(any().requests.arrival.size());
 }
 
 std::size_t Cluster::Open(PoolRole role, const RouterEntry& router,
@@ -128,8 +135,8 @@ bool Cluster::Advance(std::int64_t max_steps) {
 // coupled, one may bring a request to a gateway at any moment from the slowest clock on.
 TimeNs Cluster::NextEvent() {
   TimeNs next = clients_.NextEnqueue();
-  if (roles_) next = std::min(next, link_.Next());
-  if (!prefilled_.empty()) next = std::min(next, prefilled_.front().time);
+  if (roles_) next = std::min({next, link_.Next(), embeddings_link_.Next()});
+  if (!handed_on_.empty()) next = std::min(next, handed_on_.front().time);
   if (!first_tokens_.empty()) next = std::min(next, first_tokens_.front().time);
   const TimeNs by = coupled_ && !active_.empty() ? std::min(next, active_.TopKey()) : next;
   for (Gateway& gateway : gateways_) {
@@ -150,6 +157,7 @@ TimeNs Cluster::LimitOf(std::int32_t index, TimeNs event) const {
 // One thing that happens at `time`, that of the next event.
 void Cluster::Process(TimeNs time) {
   if (roles_ && link_.Next() == time) return PassLink(time);
+  if (roles_ && embeddings_link_.Next() == time) return PassEmbeddings(time);
   if (!first_tokens_.empty() && first_tokens_.front().time == time) return PassFirstToken();
   if (ReplicasMayFail() && failures_->Next() == time) return PassFailure(time);
   if (MembersMayChange() && membership_->Next() == time) return PassMembership(time);
@@ -160,14 +168,19 @@ void Cluster::Process(TimeNs time) {
   if (clients_.NextEnqueue() == time) {
     const RequestId request = clients_.TakeNext();
     if (clients_.Arrives(request, {})) return;
-    const std::int64_t prompt = any().requests.prompt_tokens[static_cast<std::size_t>(request)];
-    Route(gateways_[prompt > above_tokens_ ? prefill_ : whole_], request, time);
+    const bool encodes = encode_ > 0 && !any().requests.ImagesOf(request).empty();
+    Route(encodes ? gateways_[encode_] : GatewayOfPrompt(request), request, time);
   } else {
-    const RequestId request = prefilled_.front().request;
-    std::pop_heap(prefilled_.begin(), prefilled_.end(), Later);
-    prefilled_.pop_back();
-    Route(gateways_.front(), request, time);
+    const RequestId request = handed_on_.front().request;
+    std::pop_heap(handed_on_.begin(), handed_on_.end(), Later);
+    handed_on_.pop_back();
+    GoOn(request, time);
   }
+}
+
+Gateway& Cluster::GatewayOfPrompt(RequestId request) {
+  const std::int64_t prompt = any().requests.prompt_tokens[static_cast<std::size_t>(request)];
+  return gateways_[prompt > above_tokens_ ? prefill_ : whole_];
 }
 
 // False: nothing of the gateway's own does.
@@ -293,9 +306,10 @@ void Cluster::TellGateways(std::int32_t index, TimeNs time, RequestId request) {
 // What a replica has to say to others.
 void Cluster::PassHandOvers(Node& node) {
   for (const Inbox::HandOverEvent& event : node.inbox.events()) {
-    if (event.kind == Inbox::HandOverEvent::Kind::kPrefilled) {
-      prefilled_.push_back({event.time, event.request});
-      std::push_heap(prefilled_.begin(), prefilled_.end(), Later);
+    if (event.kind == Inbox::HandOverEvent::Kind::kPrefilled ||
+        event.kind == Inbox::HandOverEvent::Kind::kEncoded) {
+      handed_on_.push_back({event.time, event.request});
+      std::push_heap(handed_on_.begin(), handed_on_.end(), Later);
     } else if (event.kind == Inbox::HandOverEvent::Kind::kReserved) {
       HandOver& hand_over = any().results.hand_overs[static_cast<std::size_t>(event.request)];
       hand_over.bytes = event.blocks * pools_[node.pool].block_bytes;
@@ -471,7 +485,7 @@ void Cluster::Activate(std::int32_t index, TimeNs time) {
 }
 
 std::int64_t Cluster::queued() const {
-  std::int64_t sum = Fleet::queued();
+  std::int64_t sum = Fleet::queued() + travelling_;
   for (const Gateway& gateway : gateways_) sum += gateway.held();
   return sum;
 }
@@ -491,6 +505,7 @@ std::int64_t Cluster::rejected() const {
 void Cluster::WriteRecords(TimeNs end, Recorder& recorder) const {
   Fleet::WriteRecords(end, recorder);
   for (const Gateway& gateway : gateways_) recorder.Add(gateway.recorder(), end);
+  if (encode_ > 0) recorder.Add(of_embeddings_, end);
 }
 
 std::unique_ptr<Engine> MakeCluster(const Cluster::Input& input) {

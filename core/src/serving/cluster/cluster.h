@@ -2,7 +2,8 @@
 // differ from others, in its role, too: some only prefill, and others decode what these have
 // prefilled, whose KV blocks travel over a link. Without roles there is one gateway before all
 // replicas; with them one before those that decode, one before those that prefill, and one before
-// those that serve a request whole.
+// those that serve a request whole. Where some encode images for the others one stands before
+// these: a request with images goes there first, and with what they became to its prompt's gateway.
 //
 // Each replica has a clock of its own. The one furthest behind runs next, never beyond the next
 // event that all must have come to: a request for a gateway to place, room for one that it holds, a
@@ -46,6 +47,11 @@ class Cluster final : public Fleet {
     const RouterEntry* decode_router = nullptr;
     std::vector<double> decode_router_params = {};
     DisaggregationSpec disaggregation = {};  // its bandwidth is said
+    // Of pools that encode images.
+    const RouterEntry* encode_router = nullptr;
+    std::vector<double> encode_router_params = {};
+    std::int64_t embed_bytes = 0;  // of a token of an image
+    double embeddings_gb_s = 0;    // of their link, which is else as `disaggregation` says
     // Replicas are replaced; then one pool, without a scaler.
     const RollingUpdateSpec* rolling_update = nullptr;  // nullptr: none
     const FailureSpec* failures = nullptr;              // nullptr: no replica fails
@@ -86,6 +92,9 @@ class Cluster final : public Fleet {
   void PassDepartures(std::int32_t index);
   void PassHandOvers(Node& node);
   void PassLink(TimeNs time);
+  void PassEmbeddings(TimeNs time);
+  void GoOn(RequestId request, TimeNs time);
+  Gateway& GatewayOfPrompt(RequestId request);
   void PassFirstToken();
   bool MembersMayChange() const;
   void PassMembership(TimeNs time);
@@ -118,10 +127,10 @@ class Cluster final : public Fleet {
   Clients& clients_;
   TimeNs horizon_;
   std::vector<std::int32_t> session_of_;  // by request; empty: each its own
-  // In order of their turns. Of a request that comes: whole_ or prefill_; that is prefilled: the
-  // first.
+  // In order of their turns. Of a request that comes: whole_ or prefill_, with images to encode
+  // elsewhere encode_ before (0: nowhere); that is prefilled: the first.
   std::vector<Gateway> gateways_;
-  std::size_t whole_ = 0, prefill_ = 0;
+  std::size_t whole_ = 0, prefill_ = 0, encode_ = 0;
   std::int64_t above_tokens_;   // longer prompts are for prefill_
   bool roles_, by_vidur_;       // by Vidur's rules LeastWaiting chooses
   bool coupled_, independent_;  // independent: requests may be placed before replicas come to them
@@ -136,11 +145,16 @@ class Cluster final : public Fleet {
   TimeNs changed_ = 0;        // the last event that was not the membership's or a failure
   IndexedHeap active_;  // by when it may matter next; a replica with nothing to do is not in it
 
-  const EppSpec* epp_;            // Input's
-  std::vector<Timed> prefilled_;  // heap, to be sent to a decode replica
+  const EppSpec* epp_;  // Input's
+  // Heap, of those that go on elsewhere: prefilled or encoded, or whose embeddings are there.
+  std::vector<Timed> handed_on_;
   // Heap, of clients that hedge: when they see first tokens.
   std::vector<Timed> first_tokens_;
   KvLink link_;
+  KvLink embeddings_link_;
+  std::int64_t embed_bytes_;
+  std::int64_t travelling_ = 0;  // requests whose embeddings are on their way, which wait there
+  Recorder of_embeddings_;
 };
 
 // What the page's first module has no copy of (HasCluster).

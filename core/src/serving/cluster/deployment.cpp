@@ -8,6 +8,7 @@
 #include "cost/calibrated.h"
 #include "cost/layers/layer_kind.h"
 #include "serving/replica/draft_latency.h"
+#include "serving/replica/encode_scheduler.h"
 
 namespace servecast {
 namespace {
@@ -53,6 +54,10 @@ Pool MakePool(Scenario alone, const ModelCost& cost, const LatencyEntry& entry) 
             .kv_tiers = {},
             .setup = nullptr};
   const EngineSpec& engine = pool.scenario.engine;
+  if (pool.spec().role == PoolRole::kEncode) {
+    pool.latency = MakeEncodeLatency(pool.scenario, pool.cost);
+    return pool;
+  }
   pool.latency = WithDrafter(entry.make(pool.scenario, pool.cost), pool.scenario, entry);
   if (pool.spec().pipeline_parallel > 1) pool.stages = MakeStages(pool.scenario, entry);
   pool.kv_tiers = KvTiersOf(engine.kv_offload, BlockBytesOfGpu(pool.cost, engine.block_size),
@@ -141,6 +146,7 @@ Result<Deployment> Deploy(const Scenario& scenario, bool labelled) {
     const LatencyEntry& model = ChosenLatencyModel(alone);
     const Pool& pool =
         deployment.pools.emplace_back(MakePool(std::move(alone), cost.value(), model));
+    if (pool.spec().role == PoolRole::kEncode) continue;
     deployment.max_model_len = std::min(deployment.max_model_len, MaxModelLenOf(pool));
     if (!labelled) continue;
     LatencyLabel label = model.label(pool.scenario);
@@ -156,6 +162,11 @@ Result<Deployment> Deploy(const Scenario& scenario, bool labelled) {
   };
   if (scenario.cluster.Has(PoolRole::kDecode)) {
     untested(" No server with prefill and decode apart was measured.");
+  }
+  if (scenario.cluster.Has(PoolRole::kEncode)) {
+    untested(
+        " No server with images was compared, nor one with its encoder apart: the encoder's time "
+        "is its bytes and arithmetic.");
   }
   if (std::any_of(deployment.pools.begin(), deployment.pools.end(),
                   [](const Pool& p) { return p.scenario.engine.speculative.On(); })) {

@@ -210,6 +210,14 @@ std::vector<ReplicaReport> Fleet::PerReplica(TimeNs end) const {
     if (results.state[r] == RequestState::kLost) over = results.lost_at[r];
     ++reports[i].requests;
     TimeNs from = results.enqueue[r];
+    if (results.EncodedApart(r)) {
+      const Encoding& e = results.encodings[r];
+      const auto before = static_cast<std::size_t>(e.replica);
+      reports[before].requests += before == i ? 0 : 1;
+      outstanding_ns[before] += static_cast<double>(std::min(e.encoded, end) - from);
+      if (before == i) continue;
+      from = std::min(e.arrived, end);
+    }
     if (results.HandedOver(r)) {
       const HandOver& h = results.hand_overs[r];
       const auto before = static_cast<std::size_t>(h.prefill_replica);

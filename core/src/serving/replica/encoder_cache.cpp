@@ -2,12 +2,18 @@
 
 #include <algorithm>
 
+#include "serving/replica/machine.h"
+
 namespace servecast {
 
-std::shared_ptr<EncoderCache> MakeEncoderCache(const RequestTable& requests, std::int64_t most,
-                                               bool whole) {
-  if (requests.images.empty()) return nullptr;
-  return std::make_shared<EncoderCache>(requests, most, whole);
+std::int64_t EncoderBudget(const ReplicaInput& in) {
+  return std::max(in.engine.max_num_batched_tokens, in.most_image_tokens);
+}
+
+std::shared_ptr<EncoderCache> MakeEncoderCache(const ReplicaInput& in) {
+  if (in.requests.images.empty() || !in.encodes_images) return nullptr;
+  return std::make_shared<EncoderCache>(in.requests, EncoderBudget(in),
+                                        in.engine.disable_chunked_mm_input);
 }
 
 void EncoderCache::Mark() { marked_ = state_; }

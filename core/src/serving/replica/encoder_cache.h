@@ -90,8 +90,10 @@ class EncoderCache {
   std::int64_t found_ = 0;  // that it did not hold before
 };
 
-// nullptr: no prompt has images.
-std::shared_ptr<EncoderCache> MakeEncoderCache(const RequestTable& requests, std::int64_t most,
-                                               bool whole);
+struct ReplicaInput;
+// Embeds that a step may encode, and that the cache has room for (E1).
+std::int64_t EncoderBudget(const ReplicaInput& input);
+// nullptr: the replica has no images to encode.
+std::shared_ptr<EncoderCache> MakeEncoderCache(const ReplicaInput& input);
 
 }  // namespace servecast

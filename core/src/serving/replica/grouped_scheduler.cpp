@@ -26,9 +26,7 @@ GroupedScheduler::GroupedScheduler(Machine& machine)
       aligns_(in_.kv_plan->groups.state_block > 0 &&
               in_.kv_plan->rules.Mode() == StateMode::kAlign),
       queue_(in_.results.state, machine.policy().by_key()),
-      images_(MakeEncoderCache(in_.requests,
-                               std::max(in_.engine.max_num_batched_tokens, in_.most_image_tokens),
-                               in_.engine.disable_chunked_mm_input)),
+      images_(MakeEncoderCache(in_)),
       outputs_(machine.most_in_flight()),
       slot_of_(in_.scratch.slot),
       decodes_(1) {

@@ -50,8 +50,9 @@ Machine::Machine(const ReplicaInput& input)
   in_.horizon = std::min(in_.horizon, kClockEnd);
   if (in_.stages != nullptr) pipeline_.emplace(*in_.stages);
   for (std::size_t i = 0; i < depth_; ++i) steps_[i].place = i;
-  scheduler_ =
-      in_.kv_plan != nullptr ? MakeGroupedScheduler(*this) : in_.setup.entry->machine(*this);
+  scheduler_ = in_.role == PoolRole::kEncode ? MakeEncodeScheduler(*this)
+               : in_.kv_plan != nullptr      ? MakeGroupedScheduler(*this)
+                                             : in_.setup.entry->machine(*this);
 }
 
 void Machine::FirstToken(RequestId request, const Step& step) {

@@ -78,6 +78,7 @@ struct ReplicaInput {
   TimeNs dies_at = kNever;  // no step that ends after it has an effect; before the horizon
   std::int64_t ranks = 1;   // in lock step, each with the seats, blocks and tokens of `setup`
   const SlowdownSpec* slowdowns = nullptr;  // nullptr: none. Not with stages
+  bool encodes_images = true;  // of its prompts; else these come with what images became
 };
 
 // The longest sequence that an engine serves: the least of the model's and the engine's limit and
@@ -190,6 +191,8 @@ class Machine {
   void FreeWithheld(RequestId request, TimeNs time);
   // A request ends here with its first token, and goes on elsewhere.
   void HandOn(Withheld blocks, TimeNs end);
+  // Likewise with the last of its images.
+  void Encoded(RequestId request, TimeNs end);
   // Blocks are taken for a request that was prefilled elsewhere; so many of them have to come.
   void SendForKv(RequestId request, std::int64_t blocks);
   // Requests whose KV is on its way or there, in no step yet; for clients they wait.

@@ -20,6 +20,7 @@
 #include <cmath>
 
 #include "serving/replica/draft_rules.h"
+#include "serving/replica/encode_scheduler.h"
 #include "serving/replica/queue_caps.h"
 #include "serving/replica/scheduler_setup.h"
 

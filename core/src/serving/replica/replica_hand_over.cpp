@@ -21,6 +21,17 @@ void Machine::HandOn(Withheld blocks, TimeNs end) {
   in_.inbox->Report({Inbox::HandOverEvent::Kind::kPrefilled, request, end});
 }
 
+void Machine::Encoded(RequestId request, TimeNs end) {
+  const auto r = static_cast<std::size_t>(request);
+  in_.recorder->Left(end);
+  in_.results.state[r] = RequestState::kQueued;
+  Encoding& encoding = in_.results.encodings[r];
+  encoding.encoded = end;
+  encoding.replica = static_cast<std::int32_t>(in_.number);
+  in_.results.AddEncode(r, end - encoding.started);
+  in_.inbox->Report({Inbox::HandOverEvent::Kind::kEncoded, request, end});
+}
+
 void Machine::Withhold(Withheld blocks) {
   withheld_room_ += kv_.RoomBehind(blocks.tokens);
   SERVECAST_CHECK(place_of_.Find(blocks.request) < 0, "blocks of a request are withheld once");

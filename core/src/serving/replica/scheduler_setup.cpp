@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "cost/model_bytes.h"
 #include "cost/vidur_planner.h"
 
 namespace servecast {
@@ -61,12 +62,10 @@ std::vector<std::string_view> DeparturesOf(const Scenario& s, const SchedulerEnt
   return departures;
 }
 
-// SGLANG_VLM_CACHE_SIZE_MB is 100 unless it is set; an embed is as wide as the model, and as often
-// there as the encoder has mergers.
+// SGLANG_VLM_CACHE_SIZE_MB is 100 unless it is set.
 std::int64_t KeptEmbeds(const ModelSpec& model) {
   constexpr std::int64_t kBytes = std::int64_t{100} << 20;
-  const std::int64_t each = model.hidden_size * std::max<std::int64_t>(model.vision.num_mergers, 1);
-  return kBytes / std::max<std::int64_t>(each * BytesPerValue(model.torch_dtype), 1);
+  return kBytes / std::max<std::int64_t>(EmbedBytes(model), 1);
 }
 
 }  // namespace

@@ -57,6 +57,7 @@ void SglangScheduler::FillExtends(StepPlan& plan) {
 // Images that a step encodes for the tokens [from, to) of a prompt.
 std::int64_t SglangScheduler::Encoded(RequestId request, std::int64_t from, std::int64_t to) {
   std::int64_t images = 0;
+  if (!in_.encodes_images) return images;
   for (const PromptImage& image : in_.requests.ImagesOf(request)) {
     if (image.offset >= to || image.end() <= from) continue;
     images += embeddings_.Encodes(image, image.offset >= from) ? 1 : 0;

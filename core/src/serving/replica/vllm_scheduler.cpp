@@ -24,9 +24,7 @@ VllmScheduler::VllmScheduler(Machine& machine)
       victim_by_priority_(machine.policy().victim_by_priority()),
       queue_(in_.results.state, machine.policy().by_key()),
       seats_(in_.engine.max_loras, in_.requests.lora),
-      images_(MakeEncoderCache(in_.requests,
-                               std::max(in_.engine.max_num_batched_tokens, in_.most_image_tokens),
-                               in_.engine.disable_chunked_mm_input)),
+      images_(MakeEncoderCache(in_)),
       last_token_(in_.scratch.last_token),
       slot_of_(in_.scratch.slot),
       outputs_(machine.most_in_flight()) {
