@@ -21,13 +21,19 @@ export function withoutPool(source: FormSource, index: number): Document {
   );
 }
 
-/** Roles and what belongs to them go where prefill and decode are not both there. */
+/** Roles and what belongs to them go where prefill and decode are not both there, or nobody is left to encode for. */
 function settled(document: Document): Document {
   const pools = poolsOf({ document, resolved: null });
   const roles = new Set(pools.map(roleOf));
-  if (roles.has('prefill') && roles.has('decode')) return document;
-  const whole = pools.map(({ role: _role, ...pool }): Document => pool);
-  return ['/cluster/disaggregation', '/cluster/decode_router'].reduce(removeAt, setAt(document, poolList, whole));
+  const apart = roles.has('prefill') && roles.has('decode');
+  const encodes = roles.has('encode') && roles.size > 1;
+  const kept = pools.map(({ role, ...pool }): Document => (encodes && role === 'encode' ? { role, ...pool } : pool));
+  const idle = [
+    ...(apart ? [] : ['/cluster/decode_router']),
+    ...(encodes ? [] : ['/cluster/encode_router']),
+    ...(apart || encodes ? [] : ['/cluster/disaggregation']),
+  ];
+  return idle.reduce(removeAt, apart ? document : setAt(document, poolList, kept));
 }
 
 /** But for role, name and number of replicas: undefined when the pools are not alike. */

@@ -62,7 +62,8 @@ function renderRouting(view: ViewContext, source: FormSource, pools: readonly Do
   const fields = placedFields(
     source,
     (path) =>
-      path.startsWith('/cluster/router/') || (apart && /^\/cluster\/(decode_router|disaggregation)\//.test(path)),
+      path.startsWith('/cluster/router/') ||
+      (apart && /^\/cluster\/(decode_router|encode_router|disaggregation)\//.test(path)),
   );
   return html`<details class="fields" .open=${open} @toggle=${(event: Event) => view.toggleGroup('routing', (event.target as HTMLDetailsElement).open)}>
     <summary>${apart ? 'Routers and link' : 'Router'}: ${policy}</summary>
