@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "core/documents.h"
+#include "cost/encoder_times.h"
+#include "cost/model_bytes.h"
 #include "cost/model_cost.h"
 #include "evidence/response.h"
 #include "experiment/scaled_times.h"
@@ -64,6 +66,51 @@ TEST(Images, Prompts_HaveThemInFrontOfTheirText) {
       EXPECT_EQ(images[k].content, static_cast<std::int64_t>(3 * r + k));  // no two are the same
     }
   }
+}
+
+std::string Llama4(int width, int height) {
+  return Document({R"(model={"preset":"llama-4-scout-17b-16e","vision":{"num_hidden_layers":34,)"
+                   R"("hidden_size":1408,"num_attention_heads":16,"intermediate_size":5632,)"
+                   R"("image_size":336,"max_tiles":16}})",
+                   "cluster.pools.0.tensor_parallel=8",
+                   "workload.images.width=" + std::to_string(width),
+                   "workload.images.height=" + std::to_string(height)});
+}
+
+// Tiles of the grid that fits best, each of 144 tokens and one behind it; where there are several
+// the whole image as one more; and three around them.
+TEST(Images, Tiles_AreThoseOfTheGridThatFitsBest) {
+  const struct {
+    int width, height, tiles;
+  } cases[] = {{336, 336, 1},  {100, 50, 1},     {512, 512, 4},   {1024, 1024, 16},
+               {1000, 300, 3}, {300, 1000, 3},   {1200, 100, 4},  {673, 336, 3},
+               {672, 336, 2},  {5000, 5000, 16}, {9000, 300, 16}, {2000, 1500, 12}};
+  for (const auto& [width, height, tiles] : cases) {
+    const VisionSpec vision = Parsed(Llama4(width, height)).model.vision;
+    const int all = tiles > 1 ? tiles + 1 : 1, beside = (tiles > 1 ? tiles : 0) + 3;
+    EXPECT_EQ(ImageEmbeds(vision, width, height), 144 * all) << width << " " << height;
+    EXPECT_EQ(ImageTokens(vision, width, height), 144 * all + beside) << width << " " << height;
+    EXPECT_EQ(MostImageTokens(vision), 17 * 144 + 16 + 3);
+  }
+  const RequestTable table = Good(MakeRequests(Parsed(Llama4(512, 512)), {}));
+  EXPECT_EQ(table.images[0].tokens, 5 * 144 + 4 + 3);
+  EXPECT_EQ(table.images[0].embeds, 5 * 144);
+  EXPECT_EQ(table.prompt_tokens[0], 100 + 5 * 144 + 4 + 3);
+}
+
+// Each tile is encoded by itself: so many take so many times as long.
+TEST(Images, Tiles_SeeEachOtherNot) {
+  const auto times = [](int side) {
+    const Scenario s = Parsed(Llama4(side, side));
+    return EncoderTimes(s, Good(ComputeModelCost(s))).ComputeNs(1);
+  };
+  EXPECT_NEAR(times(1024) / times(336), 17, 1e-9);
+  const Scenario s = Parsed(Llama4(336, 336));
+  const VisionParameters p = VisionParametersOf(s.model);
+  EXPECT_NEAR((p.layers + p.merger) / 1e6, 811 + 60.8, 3);  // published, and of the projection
+  EXPECT_NE(Listed(IssuesOf(Changed({"model.vision.image_size=0"}, Llama4(336, 336))))
+                .find("/model/vision/max_tiles"),
+            std::string::npos);
 }
 
 TEST(Images, Turns_HaveThoseOfTheTurnsBefore) {
@@ -314,6 +361,28 @@ TEST(Images, LargerThanTheTokenBudget_AreServedByEveryReplica) {
   EXPECT_EQ(two.completed, 40);
   EXPECT_EQ(one.ColumnOf("encode_ms")[0], two.ColumnOf("encode_ms")[0]);
   EXPECT_EQ(one.ColumnOf("ttft_ms")[0], two.ColumnOf("ttft_ms")[0]);
+}
+
+TEST(Images, Config_SaysTheEncoderOfLlama4) {
+  const auto vision_of = [](const std::string& vision) {
+    const std::string model = Good(ModelFromConfig(
+        R"({"model_type": "llama4", "vision_config": )" + vision + R"(, "text_config": {
+            "model_type": "llama4_text", "hidden_size": 5120, "num_hidden_layers": 48,
+            "num_attention_heads": 40, "num_key_value_heads": 8, "head_dim": 128,
+            "intermediate_size": 8192, "intermediate_size_mlp": 16384, "num_local_experts": 16,
+            "num_experts_per_tok": 1, "interleave_moe_layer_step": 1, "vocab_size": 202048,
+            "max_position_embeddings": 131072}})",
+        "config.json"));
+    return Parsed(Changed({"model=" + model.substr(0, 1) + R"("name":"x",)" + model.substr(1),
+                           "cluster.pools.0.tensor_parallel=8"}))
+        .model.vision;
+  };
+  const VisionSpec all = vision_of(
+      R"({"hidden_size": 1408, "num_hidden_layers": 34, "num_attention_heads": 16,
+          "intermediate_size": 5632, "patch_size": 14, "image_size": 336,
+          "pixel_shuffle_ratio": 0.5})");
+  EXPECT_EQ(all, Parsed(Llama4(336, 336)).model.vision);
+  EXPECT_FALSE(vision_of(R"({"hidden_size": 1408, "num_hidden_layers": 34})").On());
 }
 
 TEST(Images, Config_SaysTheEncoder) {

@@ -223,17 +223,18 @@ TEST(ImportImages, OfModelsWithAnEncoder_HaveIt) {
   const std::string bench =
       " --dataset-name random-mm --random-mm-base-items-per-request 2"
       " --random-mm-bucket-config '{(896, 896, 1): 1.0}' --request-rate 2 --num-prompts 50";
-  const std::tuple<const char*, std::int64_t, bool> models[] = {
-      {"google/gemma-3-27b-it", 896, true},
-      {"google/gemma-4-31B-it", 0, false},
-      {"Qwen/Qwen3.5-27B", 0, false}};
-  for (const auto& [model, image_size, whole] : models) {
+  const std::tuple<const char*, std::int64_t, std::int64_t, bool> models[] = {
+      {"google/gemma-3-27b-it", 27, 896, true},
+      {"google/gemma-4-31B-it", 27, 0, false},
+      {"Qwen/Qwen3.5-27B", 27, 0, false},
+      {"meta-llama/Llama-4-Scout-17B-16E-Instruct", 34, 336, false}};
+  for (const auto& [model, layers, image_size, whole] : models) {
     const std::string name = model;
     const Imported imported =
         Import("vllm serve " + name + " -tp 2\nvllm bench serve --model " + name + bench);
     EXPECT_TRUE(imported.issues.empty()) << name << Listed(imported);
     const Json document = ResolvedImport(imported);
-    EXPECT_EQ(document["model"]["vision"]["num_hidden_layers"], 27) << name;
+    EXPECT_EQ(document["model"]["vision"]["num_hidden_layers"], layers) << name;
     EXPECT_EQ(document["model"]["vision"].value("image_size", 0), image_size) << name;
     EXPECT_EQ(document["engine"].value("disable_chunked_mm_input", false), whole) << name;
     EXPECT_EQ(document["workload"]["images"]["per_request"], 2) << name;

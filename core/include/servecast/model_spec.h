@@ -55,6 +55,9 @@ struct VisionSpec {
   std::int64_t num_mergers = 1;   // that make such tokens, of several layers
   // Every image is made so large, pixels of a side; 0: images keep their size.
   std::int64_t image_size = 0;
+  // An image is cut into tiles of image_size, of the grid of so many at most that fits it best, and
+  // with several of them it is once more there as one; 0: it is one.
+  std::int64_t max_tiles = 0;
   // Of one image: smaller ones are made larger, larger ones smaller.
   std::int64_t min_image_tokens = 1, max_image_tokens = 16384;
   // Layers of which each patch sees a window of so many pixels a side, but for so many of them.
@@ -67,8 +70,11 @@ struct VisionSpec {
 // Tokens of the model that an image of so many pixels becomes, at most max_image_tokens; 0 without
 // an encoder. As Qwen2-VL's smart_resize: sides are rounded to whole tokens, halves to the even
 // one; where there would be too many both shrink and are rounded down, where too few both grow and
-// are rounded up.
+// are rounded up. With tiles as Llama 4's processor: all of each tile's, one that separates or ends
+// a row behind each but the whole image's, and three around them.
 std::int64_t ImageTokens(const VisionSpec& vision, std::int64_t width, std::int64_t height);
+// Of these, those that the encoder makes: others separate tiles, or stand around the image.
+std::int64_t ImageEmbeds(const VisionSpec& vision, std::int64_t width, std::int64_t height);
 // Of the largest image.
 std::int64_t MostImageTokens(const VisionSpec& vision);
 

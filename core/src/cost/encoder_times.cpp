@@ -14,10 +14,12 @@ constexpr double kFullHead = 128;
 
 double AttentionFlops(const VisionSpec& v, double patches) {
   const double side = D(v.window_size) / D(v.patch_size);
+  // No patch sees another tile.
+  const double tile = v.max_tiles > 0 ? D(v.image_size) / D(v.patch_size) : 0;
+  const double whole = tile > 0 ? std::min(tile * tile, patches) : patches;
   const double window = v.window_size > 0 ? std::min(side * side, patches) : patches;
   const double windowed = v.window_size > 0 ? D(v.num_hidden_layers - v.num_full_layers) : 0;
-  const double pairs =
-      patches * (windowed * window + (D(v.num_hidden_layers) - windowed) * patches);
+  const double pairs = patches * (windowed * window + (D(v.num_hidden_layers) - windowed) * whole);
   const double width = D(v.hidden_size) / D(std::max<std::int64_t>(v.num_attention_heads, 1));
   return pairs * 4 * D(v.hidden_size) * std::max(1.0, kFullHead / width);
 }
@@ -28,7 +30,7 @@ EncoderTimes::EncoderTimes(const Scenario& s, const ModelCost& cost) {
   const VisionSpec& v = s.model.vision;
   if (!v.On()) return;
   const ImageSpec& images = s.workload.images;
-  const double tokens = D(ImageTokens(v, images.width, images.height));
+  const double tokens = D(ImageEmbeds(v, images.width, images.height));
   const double patches = tokens * D(v.merge_size * v.merge_size);
   const VisionParameters parameters = VisionParametersOf(s.model);
   const double flop_ns =

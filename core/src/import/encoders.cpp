@@ -1,9 +1,11 @@
 // Vision encoders of models whose presets are of the language model alone: they come in where a
 // text sends images.
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
 #include "import/draft.h"
+#include "import/model_config.h"
 
 namespace servecast {
 namespace {
@@ -32,9 +34,30 @@ constexpr Encoder kEncoders[] = {
      R"({"num_hidden_layers":27,"hidden_size":1152,"num_attention_heads":16,)"
      R"("intermediate_size":4304,"patch_size":16,"min_image_tokens":64})",
      "vision_config of Qwen/Qwen3.6-27B's config.json"},
+    // Its projection is of three matrices, of 60.8 million values; the two of a merger have 60.6.
+    {"llama-4-",
+     R"({"num_hidden_layers":34,"hidden_size":1408,"num_attention_heads":16,)"
+     R"("intermediate_size":5632,"patch_size":14,"merge_size":2,"image_size":336,"max_tiles":16})",
+     "vision_config of meta-llama/Llama-4-Scout-17B-16E-Instruct's config.json, with tiles up to "
+     "the 16 of its processor"},
 };
 
 }  // namespace
+
+nlohmann::json TiledEncoder(const nlohmann::json& vision) {
+  nlohmann::json encoder = nlohmann::json::object();
+  for (const char* name : {"num_hidden_layers", "hidden_size", "num_attention_heads",
+                           "intermediate_size", "patch_size", "image_size"}) {
+    if (!vision.contains(name)) return nlohmann::json::object();
+    encoder[name] = vision[name];
+  }
+  const auto ratio = vision.find("pixel_shuffle_ratio");
+  const bool said = ratio != vision.end() && ratio->is_number() && ratio->get<double>() > 1e-3;
+  if (!said) return nlohmann::json::object();
+  encoder["merge_size"] = static_cast<std::int64_t>(std::nearbyint(1 / ratio->get<double>()));
+  encoder["max_tiles"] = 16;
+  return encoder;
+}
 
 void Draft::SettleVision() {
   const nlohmann::json* preset = Find("model.preset");

@@ -87,10 +87,14 @@ void ReadHfConfig(const ImportSource& source, Draft& draft) {
     TakeQuantization(*quantized, "quantization_config of config.json", draft);
   }
   const bool encodes = model.value().contains("vision");
+  const bool tiles = encodes && model.value()["vision"].contains("max_tiles");
   for (const char* key : {"vision_config", "audio_config"}) {
     if (ObjectIn(*source.json, key) == nullptr) continue;
     draft.Remark(
-        encodes && key[0] == 'v'
+        tiles && key[0] == 'v'
+            ? "prompts are text until workload.images says otherwise; an image "
+              "is taken to have up to 16 tiles, as its family's processor cuts it"
+        : encodes && key[0] == 'v'
             ? "prompts are text until workload.images says otherwise; an image is "
               "taken to have up to 16,384 tokens, as its family's preprocessor_config.json says"
             : Format("{}: this encoder is not modelled: prompts are text, and the memory "

@@ -533,9 +533,11 @@ class ConfigReader {
   void Vision() {
     const Json* vision = Member(file_, "vision_config");
     const std::string_view type = family_->type;
-    if (vision == nullptr || !vision->is_object() || type.find("_vl") == std::string_view::npos) {
-      return;
+    if (vision == nullptr || !vision->is_object()) return;
+    if (type == "llama4_text") {
+      if (Json encoder = TiledEncoder(*vision); !encoder.empty()) model_["vision"] = encoder;
     }
+    if (type.find("_vl") == std::string_view::npos) return;
     Json text = std::exchange(model_, Json::object());
     const Json* const text_config = std::exchange(config_, vision);
     const bool first = type.find("qwen2_vl") == 0;  // hidden_size is the text's there

@@ -21,4 +21,8 @@ Result<nlohmann::json> ModelOfConfig(const nlohmann::json& config, const std::st
 // "Qwen3ForSequenceClassification") and generates nothing; else "".
 std::string PooledArchitecture(const nlohmann::json& config);
 
+// model.vision of Llama 4's vision_config, with the 16 tiles of its processor, which no config.json
+// says; empty: something is not said there.
+nlohmann::json TiledEncoder(const nlohmann::json& vision_config);
+
 }  // namespace servecast

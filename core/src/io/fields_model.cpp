@@ -101,6 +101,13 @@ void Describe(FieldVisitor& v, VisionSpec& e, const VisionSpec& base) {
          .help = "side that every image is scaled to; 0: images keep their size, rounded to whole "
                  "tokens"},
         &VisionSpec::image_size);
+  f.Add({.name = "max_tiles",
+         .unit = "tiles",
+         .min = 0,
+         .max = 256,
+         .help = "most tiles of image_size that an image is cut into, with the whole image as one "
+                 "more where there are several (Llama 4); 0: it is not cut"},
+        &VisionSpec::max_tiles);
   f.Add({.name = "min_image_tokens",
          .unit = "tokens",
          .min = 1,

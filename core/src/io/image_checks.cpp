@@ -38,6 +38,11 @@ void CheckImages(const Scenario& s, Issues& issues) {
                       Format("found {}, allowed 0, or from the {} pixels of a token's side up",
                              vision.image_size, vision.patch_size * vision.merge_size)});
   }
+  if (vision.max_tiles > 0 && vision.image_size == 0) {
+    issues.push_back(
+        {"/model/vision/max_tiles",
+         Format("found {}, allowed 0 without image_size: the side of a tile", vision.max_tiles)});
+  }
   const EngineSpec& e = s.engine;
   if (e.disable_chunked_mm_input && e.max_num_batched_tokens < MostImageTokens(vision)) {
     issues.push_back({"/engine/max_num_batched_tokens",

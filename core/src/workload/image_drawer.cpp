@@ -11,7 +11,9 @@ namespace servecast {
 std::shared_ptr<ImageDrawer> MakeImageDrawer(const Scenario& s) {
   if (!s.workload.HasImages()) return nullptr;
   const ImageSpec& images = s.workload.images;
-  return std::make_shared<ImageDrawer>(ImageTokens(s.model.vision, images.width, images.height),
+  const VisionSpec& vision = s.model.vision;
+  return std::make_shared<ImageDrawer>(ImageTokens(vision, images.width, images.height),
+                                       ImageEmbeds(vision, images.width, images.height),
                                        images.distinct);
 }
 
@@ -42,11 +44,12 @@ void ImageDrawer::Add(const Session& session, std::int64_t turn, std::int64_t be
     table.images.insert(table.images.end(), copy.begin(), copy.end());
   }
   const auto tokens = static_cast<std::int32_t>(tokens_);
+  const auto embeds = static_cast<std::int32_t>(embeds_);
   std::int64_t offset = before - (turn - from) * session.images * tokens_;
   for (std::int64_t t = from; t <= turn; ++t) {
     for (std::int64_t k = 0; k < session.images; ++k, offset += tokens_) {
       table.images.push_back(
-          {ImageOf(session, t, k), static_cast<std::int32_t>(offset), tokens, tokens, 0});
+          {ImageOf(session, t, k), static_cast<std::int32_t>(offset), tokens, embeds, 0});
     }
   }
   table.images_until[row] = static_cast<std::int64_t>(table.images.size());

@@ -20,8 +20,9 @@ class ImageDrawer {
     std::int64_t first_turn = 0;  // of the run
   };
 
-  // `tokens`: of an image. `distinct`: as ImageSpec has it.
-  ImageDrawer(std::int64_t tokens, std::int64_t distinct) : tokens_(tokens), distinct_(distinct) {}
+  // Of an image tokens, and those of them that the encoder makes. `distinct`: as ImageSpec has it.
+  ImageDrawer(std::int64_t tokens, std::int64_t embeds, std::int64_t distinct)
+      : tokens_(tokens), embeds_(embeds), distinct_(distinct) {}
 
   std::int64_t tokens() const { return tokens_; }
   // The same images behind the same beginning are the same content: `segment`, which is to become
@@ -35,7 +36,7 @@ class ImageDrawer {
  private:
   std::int64_t ImageOf(const Session& session, std::int64_t turn, std::int64_t image);
 
-  const std::int64_t tokens_, distinct_;
+  const std::int64_t tokens_, embeds_, distinct_;
   // Segments of an image, by its content, behind a segment; -1: behind nothing.
   std::map<std::pair<std::int32_t, std::int64_t>, std::int32_t> pictured_;
   std::int64_t new_image_ = 0;  // of those of which no two are the same
