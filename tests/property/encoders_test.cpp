@@ -1,10 +1,12 @@
 // Pools that encode images for the others: random cases, and what they are refused beside.
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "core/documents.h"
 #include "gtest/gtest.h"
+#include "servecast/export.h"
 #include "testing/asked.h"
 #include "testing/encode_cases.h"
 
@@ -103,6 +105,14 @@ TEST(Encoders, OthersNeedNoEncoder) {
     EXPECT_EQ(r.images.embeddings.transfers, r.completed) << more[0];
     EXPECT_EQ(r.counts.encoded_images, r.completed) << more[0];
   }
+}
+
+// How servers are told to encode only, no source says.
+TEST(Encoders, Export_LeavesThemOutAndSaysSo) {
+  const Exported exported = Good(Export(Seen(), "vllm"));
+  EXPECT_EQ(exported.text.find("pool 1"), std::string::npos) << exported.text;
+  EXPECT_TRUE(std::any_of(exported.left_out.begin(), exported.left_out.end(),
+                          [](const ImportNote& note) { return note.what == "cluster.pools.1"; }));
 }
 
 TEST(Encoders, WhatDoesNotGoTogether_IsToldByPath) {

@@ -130,6 +130,10 @@ describe('pools', () => {
       },
     };
     expect(withoutPool(link, 1)['cluster']).toEqual({ pools: [{ replicas: 3 }], router: { policy: 'y' } });
+    expect(withoutPool(source([{ role: 'prefill' }, { role: 'decode' }, { role: 'encode' }]), 1)['cluster']).toEqual({
+      pools: [{}, { role: 'encode' }],
+    });
+    expect(withoutPool(source([{ replicas: 3 }, { role: 'encode' }]), 0)['cluster']).toEqual({ pools: [{}] });
     expect(
       withoutPool(source([{ role: 'prefill' }, { role: 'decode' }, { role: 'decode', replicas: 2 }]), 1)['cluster'],
     ).toEqual({ pools: [{ role: 'prefill' }, { role: 'decode', replicas: 2 }] });
