@@ -1276,9 +1276,9 @@ plant_in(cluster_failures 1203 "routers do not hear of requests that are lost"
   [==[  TellGateways(index, time, request);]==]
   [==[  if (!Planted(1203)) TellGateways(index, time, request);]==])
 plant_in(vllm_hand_over 1204 "blocks stay taken for KV that will not come"
-  [==[replica_.ExpectNoMore();
+  [==[machine_.ExpectNoMore();
   FreeIncoming(request);]==]
-  [==[replica_.ExpectNoMore();
+  [==[machine_.ExpectNoMore();
   if (!Planted(1204)) FreeIncoming(request);]==])
 plant_in(kv_cache 1205 "a retry does not find what is held for the attempt before it"
   [==[  if (options_.outlives_attempts &&]==]

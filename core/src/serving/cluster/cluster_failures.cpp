@@ -89,13 +89,13 @@ void Cluster::LoseKv(std::int32_t prefill, RequestId request, TimeNs time, Ended
     if (!IsOver(request)) EndOn(index, request, time, ended);
     return;
   }
-  const auto comes = std::find_if(prefilled_.begin(), prefilled_.end(),
+  const auto comes = std::find_if(handed_on_.begin(), handed_on_.end(),
                                   [=](const Timed& one) { return one.request == request; });
-  if (comes == prefilled_.end()) {
+  if (comes == handed_on_.end()) {
     gateways_.front().Lost(time);
   } else {
-    prefilled_.erase(comes);
-    std::make_heap(prefilled_.begin(), prefilled_.end(), Later);
+    handed_on_.erase(comes);
+    std::make_heap(handed_on_.begin(), handed_on_.end(), Later);
   }
   End(request, time, ended);
 }

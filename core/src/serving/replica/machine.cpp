@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "serving/replica/draft_rules.h"
+#include "serving/replica/encode_scheduler.h"
 #include "serving/replica/queue_caps.h"
 #include "serving/replica/scheduler_setup.h"
 

@@ -20,7 +20,6 @@
 #include <cmath>
 
 #include "serving/replica/draft_rules.h"
-#include "serving/replica/encode_scheduler.h"
 #include "serving/replica/queue_caps.h"
 #include "serving/replica/scheduler_setup.h"
 
