@@ -75,11 +75,11 @@ std::unique_ptr<Scaler> MakeKedaScaler(const ScalerInput&) { std::abort(); }
 std::unique_ptr<Scaler> MakeWvaScaler(const ScalerInput&) { std::abort(); }
 std::unique_ptr<Scaler> MakeDynamoScaler(const ScalerInput&) { std::abort(); }
 std::unique_ptr<Scaler> MakeScheduledScaler(const ScalerInput&) { std::abort(); }
-std::unique_ptr<Scheduler> MakeJobScheduler(Replica&) { std::abort(); }
-std::unique_ptr<Scheduler> MakeSglangScheduler(Replica&) { std::abort(); }
-std::unique_ptr<Scheduler> MakeTrtllmScheduler(Replica&) { std::abort(); }
-std::unique_ptr<Scheduler> MakeGroupedScheduler(Replica&) { std::abort(); }
-std::unique_ptr<Scheduler> MakeEncodeScheduler(Replica&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeJobScheduler(Machine&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeSglangScheduler(Machine&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeTrtllmScheduler(Machine&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeGroupedScheduler(Machine&) { std::abort(); }
+std::unique_ptr<Scheduler> MakeEncodeScheduler(Machine&) { std::abort(); }
 std::unique_ptr<LatencyModel> MakeEncodeLatency(const Scenario&, const ModelCost&) { std::abort(); }
 
 std::shared_ptr<SlowPeriods> MakeSlowPeriods(const SlowdownSpec*, std::int64_t, std::int64_t) {
@@ -93,25 +93,28 @@ TimeNs SlowPeriods::Stretched(TimeNs, TimeNs duration) { return duration; }
 bool Replica::EndsAfter(TimeNs, const DecodeRun&) const { return false; }
 void Replica::Die(TimeNs) {}
 TimeNs Replica::EndBy(TimeNs, TimeNs) { std::abort(); }
-void Replica::HandOn(Withheld, TimeNs) {}
-void Replica::Encoded(RequestId, TimeNs) {}
-void Replica::Withhold(Withheld) {}
-void Replica::FreeHandedOver(RequestId, TimeNs) {}
-void Replica::SendForKv(RequestId, std::int64_t) {}
+void Replica::LoseTransfer(RequestId, TimeNs) {}
+std::vector<RequestId> Replica::WithheldFor() const { std::abort(); }
+void Machine::HandOn(Withheld, TimeNs) {}
+void Machine::Encoded(RequestId, TimeNs) {}
+void Machine::Withhold(Withheld) {}
+void Machine::FreeWithheld(RequestId, TimeNs) {}
+void Machine::SendForKv(RequestId, std::int64_t) {}
 void Replica::Arrive(RequestId, TimeNs) {}
-void Replica::Resume(RequestId) {}
+void Machine::Resume(RequestId) {}
 StepPrice Replica::PriceRanks(bool) { std::abort(); }
 void Replica::CountRanks(Step&) {}
 void Replica::RecordRanks(const Step&, std::int64_t) {}
 void VllmScheduler::HandOn(RequestId, SlotId, TimeNs) {}
 void VllmScheduler::Reserve(RequestId) {}
 void VllmScheduler::Arrive(RequestId, TimeNs) {}
+void VllmScheduler::LoseTransfer(RequestId) {}
 void VllmScheduler::AdmitArrived(Call&) {}
 bool VllmScheduler::GiveUpTransfer(RequestId) { return false; }
 void VllmScheduler::StartDrafts() {}
 void VllmScheduler::BeginDrafts(Call&) {}
 void VllmScheduler::DrawOutputs() {}
-void VllmScheduler::FillGroup(StepPlan&, TimeNs) {}
+void VllmScheduler::FillGroup(StepPlan&) {}
 void VllmScheduler::AdvanceDrafted(Step&) {}
 void VllmScheduler::ApplyDrafted(Step&) {}
 void VllmScheduler::GiveUpDrafted(SlotId) {}
