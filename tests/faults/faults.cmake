@@ -418,7 +418,7 @@ plant_in(job_scheduler 411 "the token that the prefill made travels, too"
 
 plant_in(job_scheduler 412 "blocks that KV is on its way to are free when the client gives up"
   [==[    machine_.Withhold(Withhold(index, SeatOf(index).request));]==]
-  [==[    Replica::Withheld held = Withhold(index, SeatOf(index).request);
+  [==[    Machine::Withheld held = Withhold(index, SeatOf(index).request);
     if (Planted(412)) {
       machine_.kv().Release(held.holding, held.request, held.blocks, 0, false);
       state_.GiveBack(held.blocks, held.tokens);

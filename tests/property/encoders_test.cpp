@@ -52,14 +52,14 @@ const std::vector<std::string> kSeen = {
     "model.preset=qwen3-vl-8b", R"(workload.images={"per_request":1})",
     R"(cluster.pools=[{"replicas":1},{"role":"encode","name":"eyes","hardware":"l40s"}])"};
 
-std::string Seen(const std::vector<std::string>& more = {}) {
+std::string WithImages(const std::vector<std::string>& more = {}) {
   std::vector<std::string> all = kSeen;
   all.insert(all.end(), more.begin(), more.end());
   return Changed(all);
 }
 
 TEST(Encoders, Report_HasThePoolItsTransfersAndItsCost) {
-  const Report r = RunToEnd(Seen());
+  const Report r = RunToEnd(WithImages());
   ASSERT_EQ(r.pools.size(), 2);
   EXPECT_EQ(r.pools[1].role, PoolRole::kEncode);
   EXPECT_EQ(r.pools[1].gpus, 1);
@@ -77,12 +77,12 @@ TEST(Encoders, Report_HasThePoolItsTransfersAndItsCost) {
 
 // Conversations send their images once more with each turn; a client's next request waits.
 TEST(Encoders, TurnsAndClosedLoops_RunToTheirEnd) {
-  const Report turns = RunToEnd(Seen({R"(workload.sessions={"turns":3,"think_time_s":1})"}));
+  const Report turns = RunToEnd(WithImages({R"(workload.sessions={"turns":3,"think_time_s":1})"}));
   EXPECT_EQ(turns.completed, turns.arrived);
   EXPECT_EQ(BrokenConservation(turns), "");
   EXPECT_GT(turns.counts.image_hits, 0);
   const Report loop =
-      RunToEnd(Seen({R"(workload.arrivals={"process":"closed_loop","concurrency":4})"}));
+      RunToEnd(WithImages({R"(workload.arrivals={"process":"closed_loop","concurrency":4})"}));
   EXPECT_EQ(loop.completed, loop.arrived);
   for (const SanityCheck& check : loop.sanity) EXPECT_TRUE(check.ok) << check.name;
 }
@@ -98,7 +98,7 @@ TEST(Encoders, OthersNeedNoEncoder) {
            {R"(engine.speculative={"method":"eagle","num_speculative_tokens":2,)"
             R"("acceptance_length":2})"},
            {R"(cluster.pools=[{"role":"prefill"},{"role":"decode"},{"role":"encode"}])"}}) {
-    const std::string document = Seen(more);
+    const std::string document = WithImages(more);
     ASSERT_EQ(Listed(IssuesOf(document)), "") << more[0];
     const Report r = RunToEnd(document);
     EXPECT_EQ(r.completed, r.arrived) << more[0];
@@ -109,7 +109,7 @@ TEST(Encoders, OthersNeedNoEncoder) {
 
 // How servers are told to encode only, no source says.
 TEST(Encoders, Export_LeavesThemOutAndSaysSo) {
-  const Exported exported = Good(Export(Seen(), "vllm"));
+  const Exported exported = Good(Export(WithImages(), "vllm"));
   EXPECT_EQ(exported.text.find("pool 1"), std::string::npos) << exported.text;
   EXPECT_TRUE(std::any_of(exported.left_out.begin(), exported.left_out.end(),
                           [](const ImportNote& note) { return note.what == "cluster.pools.1"; }));
@@ -140,7 +140,7 @@ TEST(Encoders, WhatDoesNotGoTogether_IsToldByPath) {
       {"cluster.disaggregation.above_tokens=9", "/cluster/disaggregation"},
   };
   for (const auto& [set, path] : cases) {
-    const Issues issues = IssuesOf(Seen({set}));
+    const Issues issues = IssuesOf(WithImages({set}));
     EXPECT_NE(Listed(issues).find(path), std::string::npos) << set << "\n" << Listed(issues);
   }
   EXPECT_NE(Listed(IssuesOf(Changed({"cluster.encode_router.policy=random"})))
