@@ -133,7 +133,14 @@ void ImageDrawer::Extend(const Session&, ContentSegment&, RequestTable&) {}
 void ImageDrawer::Add(const Session&, std::int64_t, std::int64_t, std::size_t, RequestTable&) {}
 void CheckImages(const Scenario&, Issues&) {}
 void CheckEncoders(const Scenario&, std::size_t, Issues&) {}
-void LeaveToEncoders(const PoolSpec&, Scenario&) {}
+// Nothing is refused here that the whole one lets pass, which is asked for such a pool.
+void LeaveToEncoders(const PoolSpec& pool, Scenario& s) {
+  if (pool.role != PoolRole::kEncode) return;
+  s.engine = {};
+  s.scheduler = {};
+  s.latency = {};
+  s.workload.adapters = {};
+}
 void ReportImages(const RunView&, Report&) {}
 std::string HangWords(const Scenario&, const Report&) { return ""; }
 EncoderTimes::EncoderTimes(const Scenario&, const ModelCost&) {}

@@ -56,6 +56,8 @@ std::vector<Cell> CurveRow(View place, View targets, bool counts, const Style& s
     cells.emplace_back(share ? ShareText(values[i]["share"]) : Milliseconds(values[i]["value_ms"]),
                        tone);
   }
+  // Who was lost is in it, too.
+  if (worst == Tone::kGood && place["strain"].NumberOr(0) > 1) worst = Tone::kBad;
   const std::string word = place["overloaded"].Truth() ? "overloaded"
                            : worst == Tone::kGood      ? "ok"
                            : worst == Tone::kBad       ? "misses"

@@ -170,6 +170,17 @@ TEST(ImportServers, RolesInTextsOfTheirOwn_AreAsInOne) {
   }
 }
 
+TEST(ImportServers, EncodersApart_AreWarnedOf) {
+  for (const char* text :
+       {"vllm serve Qwen/Qwen3-VL-8B-Instruct --mm-encoder-only",
+        "vllm serve Qwen/Qwen3-VL-8B-Instruct --ec-transfer-config '{\"ec_role\":\"ec_producer\"}'",
+        "python -m sglang.launch_server --model-path Qwen/Qwen3-VL-8B-Instruct --encoder-only",
+        "python -m sglang.launch_server --model-path Qwen/Qwen3-VL-8B-Instruct --language-only "
+        "--encoder-urls http://a http://b"}) {
+    EXPECT_TRUE(Warns(Import(text), "give its pool the role encode")) << Listed(Import(text));
+  }
+}
+
 // What a router would choose by is not known there.
 TEST(ImportServers, RoutersBesideAScaler_AreLeftOutWithWords) {
   const std::string scaler = ImportFile("forms/hpa.yaml");

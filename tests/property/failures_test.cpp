@@ -68,6 +68,19 @@ TEST(Failures, BesideAScaler_ThatNeverCome_ChangeNoBit) {
   ExpectSameBits(without, with);
 }
 
+// However far it came, who was lost counts once, against every target.
+TEST(Failures, WhoIsLost_CountsOnceAgainstEachTarget) {
+  const Report r =
+      RunToEnd(Loaded({kOneFails, R"(slo=[{"metric":"tpot","percentile":99,"limit_ms":1e6},
+                          {"metric":"e2e","percentile":99,"limit_ms":1e6}])"}));
+  const std::int64_t lost = r.scaling.failures.lost;
+  ASSERT_GT(lost, 0);
+  for (const SloResult& result : r.slo) {
+    EXPECT_DOUBLE_EQ(result.unserved_share,
+                     static_cast<double>(lost) / static_cast<double>(r.arrived));
+  }
+}
+
 // As a Deployment does: the pod stays, and is not ready.
 TEST(Failures, BesideAScaler_RestartInTheirPlace) {
   const Report r =

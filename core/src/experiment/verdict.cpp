@@ -37,13 +37,22 @@ std::string ShortGpu(const std::string& name) {
   return text;
 }
 
+// That a scaler may use.
+std::int64_t MostGpus(const ScalingSpec& scaling) {
+  const auto budget = scaling.params.find("max_gpu_budget");
+  return budget == scaling.params.end() || budget->second < 0
+             ? INT64_MAX
+             : static_cast<std::int64_t>(budget->second);
+}
+
 // "Llama-3.1-8B on 1 x H100"; with a scaler "on up to 4 x H100".
 std::string Subject(const Scenario& s) {
   const bool scaled = s.cluster.Scales();
   std::vector<std::pair<std::string, std::int64_t>> gpus;
   for (const PoolSpec& pool : s.cluster.pools) {
     const std::string name = ShortGpu((pool.hardware ? *pool.hardware : s.hardware).name);
-    const std::int64_t count = s.cluster.MostReplicas(pool) * pool.GpusOfReplica();
+    const std::int64_t count = std::min(s.cluster.MostReplicas(pool) * pool.GpusOfReplica(),
+                                        MostGpus(s.cluster.ScalingOf(pool)));
     const auto same = std::find_if(gpus.begin(), gpus.end(),
                                    [&name](const auto& gpu) { return gpu.first == name; });
     if (same == gpus.end()) {
@@ -51,6 +60,11 @@ std::string Subject(const Scenario& s) {
     } else {
       same->second += count;
     }
+  }
+  const bool share = std::none_of(s.cluster.pools.begin(), s.cluster.pools.end(),
+                                  [](const PoolSpec& pool) { return pool.scaling.has_value(); });
+  if (share && gpus.size() == 1) {
+    gpus[0].second = std::min(gpus[0].second, MostGpus(s.cluster.scaling));
   }
   std::string text = s.model.name.empty() ? "The model" : s.model.name;
   for (std::size_t i = 0; i < gpus.size(); ++i) {

@@ -116,12 +116,14 @@ std::string WriteOf(std::size_t pool, ExportJob& job) {
   const std::string at =
       pools[pool].scaling ? Format("cluster.pools.{}.scaling", pool) : "cluster.scaling";
   const bool hpa = scaling.policy == "hpa", keda = scaling.policy == "keda";
+  if (scaling.policy == "dynamo") {
+    job.LeaveOut(Format("{}.policy = dynamo", at),
+                 "is the planner of a DynamoGraphDeployment: no HPA or KEDA may stand beside it");
+    return Format("# {}: scaled by Dynamo's planner\n", name);
+  }
   if (!hpa && !keda) {
     job.LeaveOut(Format("{}.policy = {}", at, scaling.policy),
-                 scaling.policy == "dynamo"
-                     ? "is the planner of a DynamoGraphDeployment, and no HPA or KEDA: written is "
-                       "a fixed number; its options are Dynamo's own, and belong in its config"
-                     : "is no object of Kubernetes' HPA or KEDA: written is a fixed number");
+                 "is no object of Kubernetes' HPA or KEDA: written is a fixed number");
     const std::int64_t replicas = pools[pool].replicas;
     return YamlText({{"apiVersion", "autoscaling/v2"},
                      {"kind", "HorizontalPodAutoscaler"},

@@ -144,6 +144,10 @@ DynamoJson PlannerOptions(const DynamoJson& pod, const Variables& files) {
                                                           : "true";
     std::string name = PlainName(words[i].substr(0, equals));
     std::replace(name.begin(), name.end(), '-', '_');
+    if (name.rfind("no_enable_", 0) == 0) {
+      options[name.substr(3)] = false;
+      continue;
+    }
     const DynamoJson object = ObjectOf(value, files);
     if (object.is_object()) {
       options.update(object);

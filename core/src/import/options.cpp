@@ -292,6 +292,9 @@ void TakeOptions(const GivenOptions& given, std::span<const std::string_view> ap
     if (std::find(apart.begin(), apart.end(), each.option->name) != apart.end()) continue;
     if (each.option->path.empty()) {
       draft.Ignore(each.Words(), each.option->why);
+      if (each.option->why == kEncodersApart) {
+        draft.Warn(Format("{}: {}", ShownText(each.Words(), 80), kEncodersApart));
+      }
       continue;
     }
     const std::optional<Json> value = ValueOf(each);

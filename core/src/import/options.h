@@ -89,5 +89,8 @@ void TakePooled(const GivenOptions& given, std::initializer_list<std::string_vie
 // What has no effect on the time of requests.
 inline constexpr std::string_view kNoTime = "has no effect on times";
 inline constexpr std::string_view kNotModelled = "is not modelled";
+// That is a warning, too: the server is read as one of whole requests.
+inline constexpr std::string_view kEncodersApart =
+    "images that another server encodes are not read: give its pool the role encode";
 
 }  // namespace servecast

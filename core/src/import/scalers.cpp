@@ -146,6 +146,8 @@ constexpr std::pair<std::string_view, std::string_view> kPlannerNames[] = {
     {"enable_throughput_scaling", "enable_throughput_scaling"},
     {"ttft_ms", "ttft_ms"},
     {"itl_ms", "itl_ms"},
+    {"ttft", "ttft_ms"},
+    {"itl", "itl_ms"},
     {"load_scaling_down_sensitivity", "load_scaling_down_sensitivity"},
     {"load_min_observations", "load_min_observations"},
     {"min_endpoint", "min_endpoint"},
@@ -174,8 +176,8 @@ void TakePlanner(const ScalerJson& options, Draft& draft) {
       draft.Ignore(words, "it is not among the texts, nor JSON");
     } else if (known == std::end(kPlannerNames)) {
       draft.Ignore(ShownText(words, 80), "an option of Dynamo's planner that is not modelled");
-    } else if (text == "true" || text == "false") {
-      draft.Take(at + std::string(known->second), text == "true", words);
+    } else if (text == "true" || text == "false" || (number && name.rfind("enable_", 0) == 0)) {
+      draft.Take(at + std::string(known->second), text == "true" || number.value_or(0) != 0, words);
     } else if (number) {
       draft.Take(at + std::string(known->second), NumberJson(*number), words);
     } else if (name == "optimization_target" &&

@@ -94,6 +94,8 @@ constexpr Option kVllmOptions[] = {
      "weights|data",
      "each GPU a slice of every image"},
     {"disable-chunked-mm-input", kSwitch, "engine.disable_chunked_mm_input"},
+    {"ec-transfer-config", kText, {}, kEncodersApart},
+    {"mm-encoder-only", kSwitch, {}, kEncodersApart},
     {"decode-context-parallel-size", kCount, {}, kNotModelled, "-dcp"},
     {"enable-dbo", kSwitch, {}, kNotModelled},
     {"enable-eplb", kSwitch, {}, kNotModelled},

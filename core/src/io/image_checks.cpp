@@ -42,6 +42,11 @@ void CheckImages(const Scenario& s, Issues& issues) {
     issues.push_back(
         {"/model/vision/max_tiles",
          Format("found {}, allowed 0 without image_size: the side of a tile", vision.max_tiles)});
+  } else if (vision.max_tiles > 0 && vision.image_size % (vision.patch_size * vision.merge_size)) {
+    issues.push_back({"/model/vision/image_size",
+                      Format("found {}, allowed with max_tiles whole times the {} pixels of a "
+                             "token's side",
+                             vision.image_size, vision.patch_size * vision.merge_size)});
   }
   const EngineSpec& e = s.engine;
   if (e.disable_chunked_mm_input && e.max_num_batched_tokens < MostImageTokens(vision)) {

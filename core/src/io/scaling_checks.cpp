@@ -80,12 +80,21 @@ void CheckBudgets(const std::vector<const PoolSpec*>& pools, const ScalingSpec& 
   };
   const std::int64_t most = value("max_gpu_budget"), each = value("min_endpoint");
   if (most < 0) return;
-  std::int64_t least = 0;
-  for (const PoolSpec* pool : pools) least += pool->GpusOfReplica() * each;
+  std::int64_t least = 0, first = 0;
+  for (const PoolSpec* pool : pools) {
+    least += pool->GpusOfReplica() * each;
+    first += pool->Gpus();
+  }
   if (most < least) {
     AddOnce({at + "/max_gpu_budget",
              Format("found {}, allowed -1, or from {} up: the GPUs of min_endpoint {}", most, least,
                     each)},
+            issues);
+  }
+  if (most >= least && most < first) {
+    AddOnce({at + "/max_gpu_budget",
+             Format("found {}, allowed -1, or from {} up: the GPUs of the replicas to begin with",
+                    most, first)},
             issues);
   }
   if (value("min_gpu_budget") > most) {

@@ -9,16 +9,11 @@
 namespace servecast {
 namespace {
 
-enum class Which { kAll, kServing, kStarting };
-
-// Of those that come and go the mean over a part of the run.
-double MeanOfScaled(const ScalingReport& scaling, TimeNs from, TimeNs to, Which which) {
+// Of those that come and go the mean over a part of the run; `serving`: without those that start.
+double MeanOfScaled(const ScalingReport& scaling, TimeNs from, TimeNs to, bool serving) {
   const auto& steps = scaling.steps;
   const auto count = [&](std::size_t i) {
-    const std::int64_t serving = steps[i].up + steps[i].draining, starting = steps[i].starting;
-    return static_cast<double>(which == Which::kServing    ? serving
-                               : which == Which::kStarting ? starting
-                                                           : serving + starting);
+    return static_cast<double>(steps[i].up + steps[i].draining + (serving ? 0 : steps[i].starting));
   };
   if (steps.size() == 1 || to <= from) return count(0);
   double sum = 0;
@@ -30,12 +25,28 @@ double MeanOfScaled(const ScalingReport& scaling, TimeNs from, TimeNs to, Which 
   return sum / Seconds(to - from);
 }
 
+// Those that serve, draining or not, and those that start; whole numbers where these stay.
+std::pair<double, double> ServingAndStarting(const ScalingReport& scaling, TimeNs from, TimeNs to) {
+  const auto& steps = scaling.steps;
+  double serving = 0, starting = 0, time = 0;
+  for (std::size_t i = 0; i < steps.size(); ++i) {
+    const double next = i + 1 < steps.size() ? steps[i + 1].at_s : Seconds(to);
+    const double begin = std::max(steps[i].at_s, Seconds(from));
+    const double part = std::max(0.0, std::min(next, Seconds(to)) - begin);
+    serving += part * static_cast<double>(steps[i].up + steps[i].draining);
+    starting += part * static_cast<double>(steps[i].starting);
+    time += part;
+  }
+  if (time == 0) return {0, 0};
+  return {serving / time, starting / time};
+}
+
 const ScalingReport& ScalingOf(const RunView& run, std::size_t pool) {
   return run.HasPools() ? run.scaling.pools[pool] : run.scaling;
 }
 
 double ServingOf(const RunView& run, std::size_t pool, TimeNs from, TimeNs to) {
-  if (run.scaling.on) return MeanOfScaled(ScalingOf(run, pool), from, to, Which::kServing);
+  if (run.scaling.on) return MeanOfScaled(ScalingOf(run, pool), from, to, true);
   return static_cast<double>(run.pools[pool].spec().replicas);
 }
 
@@ -52,8 +63,9 @@ std::vector<std::pair<std::string, std::vector<double>>> ReplicasOverTime(const 
       const TimeNs from = static_cast<TimeNs>(i) * width;
       const TimeNs to = i + 1 < intervals ? from + width : run.end;
       for (const ScalingReport* scaling : of) {
-        up[i] += MeanOfScaled(*scaling, from, to, Which::kServing);
-        starting[i] += MeanOfScaled(*scaling, from, to, Which::kStarting);
+        const auto [serving, begins] = ServingAndStarting(*scaling, from, to);
+        up[i] += serving;
+        starting[i] += begins;
       }
     }
     columns.emplace_back(prefix + "up", std::move(up));
@@ -72,12 +84,12 @@ std::vector<std::pair<std::string, std::vector<double>>> ReplicasOverTime(const 
 }
 
 double MeanReplicas(const RunView& run, TimeNs from, TimeNs to) {
-  if (run.scaling.on) return MeanOfScaled(run.scaling, from, to, Which::kAll);
+  if (run.scaling.on) return MeanOfScaled(run.scaling, from, to, false);
   return static_cast<double>(run.scenario.cluster.Replicas());
 }
 
 double MeanReplicas(const RunView& run, std::size_t pool, TimeNs from, TimeNs to) {
-  if (run.scaling.on) return MeanOfScaled(ScalingOf(run, pool), from, to, Which::kAll);
+  if (run.scaling.on) return MeanOfScaled(ScalingOf(run, pool), from, to, false);
   return static_cast<double>(run.pools[pool].spec().replicas);
 }
 

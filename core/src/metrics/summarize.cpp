@@ -159,7 +159,9 @@ class Summary {
     set.e2e.Add(results.completion[i], arrival);
     if (results.completion[i] < 0) {
       ++set.tpot.censored;
-      set.unfinished.push_back(WaitsUntil(run_.scenario, run_.finished, run_.end) - arrival);
+      if (!IsLost(results.state[i])) {  // who was lost is in without_e2e
+        set.unfinished.push_back(WaitsUntil(run_.scenario, run_.finished, run_.end) - arrival);
+      }
     } else if (results.generated[i] > 1) {
       set.tpot.ns.push_back(run_.TpotNs(i));
     }

@@ -61,12 +61,16 @@ std::string RareWords(const Scenario& scenario) {
   return words;
 }
 
-// How much of its limit the target takes; nullopt: none of its requests ended.
+double ShareLost(const SloSpec& slo, const PlanTarget& target) {
+  return target.unserved_share / std::max(1e-9, 1 - slo.percentile / 100);
+}
+
+// How much of its limit the target takes, by its value or by who was lost; nullopt: none of its
+// requests ended.
 std::optional<double> ShareOfLimit(const SloSpec& slo, const PlanTarget& target) {
-  if (slo.metric == SloMetric::kAttainment) {
-    return target.unserved_share / std::max(1e-9, 1 - slo.percentile / 100);
-  }
-  return target.value ? std::optional(*target.value / slo.limit_ms) : std::nullopt;
+  const double lost = ShareLost(slo, target);
+  if (slo.metric == SloMetric::kAttainment) return lost;
+  return target.value ? std::optional(std::max(lost, *target.value / slo.limit_ms)) : std::nullopt;
 }
 
 }  // namespace
@@ -88,6 +92,8 @@ std::string UnsureSentence(const Scenario& scenario, const PlanPoint* closest,
           : "";
   const std::string value = slo.metric == SloMetric::kAttainment
                                 ? Percent(1 - target.unserved_share) + " of requests"
+                            : ShareLost(slo, target) > *target.value / slo.limit_ms
+                                ? Percent(target.unserved_share) + " of requests without an answer"
                                 : MeasuredMs(*target.value) + between;
   return Format("Too close to call wherever it was tried; closest is {}: {} for {}.{}", place,
                 value, Target(slo), RareWords(scenario));

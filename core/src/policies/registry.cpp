@@ -160,8 +160,9 @@ bool NeedsWholeEngine(const Scenario& s) {
   const bool automatic = s.latency.backend == "auto";
   const bool maybe_queue = s.cluster.router == "epp" && s.cluster.epp.profile == kOwnEppProfile;
   return s.calibration.On() || s.workload.retries.On() || s.workload.retries.Hedges() ||
-         s.cluster.slowdowns.On() || s.workload.HasImages() || HasCluster(s) || maybe_queue ||
-         HasLayerKinds(s.model) || NeedsWholeEngine(s.engine, s.hardware, s.scheduler) ||
+         s.cluster.slowdowns.On() || s.workload.HasImages() || HasCluster(s) ||
+         s.cluster.Has(PoolRole::kEncode) || maybe_queue || HasLayerKinds(s.model) ||
+         NeedsWholeEngine(s.engine, s.hardware, s.scheduler) ||
          (!automatic && FindLatencyModel(s.latency.backend).make == nullptr) ||
          std::any_of(s.cluster.pools.begin(), s.cluster.pools.end(), [&](const PoolSpec& pool) {
            return NeedsWholeEngine(pool.engine.value_or(s.engine),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <deque>
 #include <span>
 #include <vector>
 
@@ -56,7 +57,7 @@ class EncodeScheduler final : public Scheduler {
   Machine& machine_;
   const ReplicaInput in_;
   EncoderCache images_;
-  std::vector<Waiting> queue_;  // in order; of the step are the first `members_`
+  std::deque<Waiting> queue_;  // in order; of the step are the first `members_`
   std::int64_t members_ = 0;
   PrefixCacheReport none_;
 };
