@@ -13,6 +13,7 @@
 #include "policies/estimate.h"
 #include "policies/plausibility.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 #include "workload/workload.h"
 
 namespace servecast {
@@ -53,12 +54,12 @@ Demand DemandOf(const Scenario& s, const RequestTable& requests) {
     demand.output_tokens += requests.output_tokens[i] / rows;
     last = std::max(last, requests.arrival[i]);
   }
-  if (last == 0 || s.workload.arrivals.process == ArrivalProcess::kClosedLoop) return demand;
+  if (last == 0 || s.workload->arrivals.process == ArrivalProcess::kClosedLoop) return demand;
   // Of one replica of equals.
   demand.requests_per_s =
       rows / (static_cast<double>(last) * 1e-9) / static_cast<double>(s.cluster.pool().replicas);
-  if (s.engine.enable_prefix_caching && s.workload.prefix.groups > 0) {
-    const auto shared = static_cast<double>(s.workload.prefix.tokens);
+  if (s.engine.enable_prefix_caching && s.workload->prefix.groups > 0) {
+    const auto shared = static_cast<double>(s.workload->prefix.tokens);
     demand.prefix_hit_ratio = std::min(shared / demand.prompt_tokens, 1.0);
   }
   return demand;
@@ -98,15 +99,15 @@ Result<Estimate> EstimateOf(const Scenario& asked, const Trace& trace) {
         "/engine/speculative/method",
         "found drafts, allowed \"none\" for an estimate: its closed form is one token a step"};
   }
-  if (scenario.workload.HasImages()) {
+  if (scenario.workload->HasImages()) {
     return Issue{"/workload/images/per_request",
                  "found images, allowed 0 for an estimate: its closed form has no encoder"};
   }
-  if (CapsClients(scenario.workload.arrivals)) {
+  if (CapsClients(scenario.workload->arrivals)) {
     return Issue{"/workload/arrivals/max_concurrency",
                  fmt::format("found {}, allowed none for an estimate: in its closed form requests "
                              "come however many there are",
-                             *scenario.workload.arrivals.max_concurrency)};
+                             *scenario.workload->arrivals.max_concurrency)};
   }
   const Result<ModelCost> cost = ComputeModelCost(scenario);
   if (!cost.ok()) return Issues(cost.issues());
@@ -232,7 +233,7 @@ int ValidateCommand(const Words& words) {
   Result<Scenario> scenario = LoadScenario(args);
   if (!scenario.ok()) return PrintIssues(scenario.issues());
   const std::string id = HashText(scenario.value().id);
-  const bool traced = scenario.value().workload.arrivals.process == ArrivalProcess::kTrace;
+  const bool traced = scenario.value().workload->arrivals.process == ArrivalProcess::kTrace;
   if (!traced) {
     const Result<Simulation> simulation = MakeRun<Simulation>(args, scenario.value(), Trace());
     if (!simulation.ok()) return PrintIssues(simulation.issues());

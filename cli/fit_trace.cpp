@@ -12,6 +12,7 @@
 #include "host/output_file.h"
 #include "io/fit_json.h"
 #include "servecast/scenario.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -55,7 +56,7 @@ Result<std::string> ScenarioWith(const std::string& scenario, const Trace& trace
   const std::string label = ScenarioPreset(scenario) ? "" : scenario;
   const Result<Scenario> given = ParseScenario(text.value());
   if (!given.ok()) return Labelled(label, given.issues());
-  if (!trace.has_arrivals) workload.arrivals = given.value().workload.arrivals;
+  if (!trace.has_arrivals) workload.arrivals = given.value().workload->arrivals;
   const Result<std::string> changed = ApplyOverrides(
       text.value(),
       {"workload=" + WorkloadJson(workload, true), "name=Fitted to a trace", "description="});

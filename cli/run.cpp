@@ -16,6 +16,7 @@
 #include "progress.h"
 #include "servecast/experiment.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 #include "text/texts.h"
 
 namespace servecast {
@@ -164,7 +165,7 @@ int RunCommand(const Words& words) {
         "--names vidur does not go with BLIS's rules (engine.compat), which do not tell where the "
         "time of a request went");
   }
-  const std::string own = OwnParts(scenario.workload, trace);
+  const std::string own = OwnParts(*scenario.workload, trace);
   if (!args.trace.empty() && !own.empty()) {
     fmt::print(stderr, "{}: {} are the scenario's own\n", Printable(args.trace), own);
   }

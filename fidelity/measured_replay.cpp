@@ -18,6 +18,7 @@
 #include "servecast/report.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
+#include "servecast/workload_spec.h"
 #include "serving/hooks.h"
 #include "serving/policy.h"
 #include "workload/workload.h"
@@ -78,9 +79,9 @@ std::string TooLarge(const MeasuredLoad& load, const Scenario& s, const ModelCos
 }
 
 void SetTrace(Scenario& s) {
-  s.workload.arrivals.process = ArrivalProcess::kTrace;
-  s.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
-  s.workload.output_tokens.distribution = LengthDistribution::kTrace;
+  s.workload->arrivals.process = ArrivalProcess::kTrace;
+  s.workload->prompt_tokens.distribution = LengthDistribution::kTrace;
+  s.workload->output_tokens.distribution = LengthDistribution::kTrace;
 }
 
 Metrics MetricsOf(const Report& r) {
@@ -146,7 +147,7 @@ Result<Metrics> RunClosedLoop(const MeasuredLoad& load, const Scenario& s,
   if (!report.value().power) return values;
   // Power was measured while all seats were taken: without the end, in which they empty.
   Scenario full = ClosedLoopOf(load, s);
-  full.workload.requests *= 2;
+  full.workload->requests *= 2;
   full.measure.horizon_s = report.value().simulated_s;
   const Result<Report> steady = Simulate(full, {}, ReportDetail::kSummary, factors);
   if (!steady.ok()) return Issues(steady.issues());
@@ -159,9 +160,9 @@ Result<Metrics> RunClosedLoop(const MeasuredLoad& load, const Scenario& s,
 
 // Recorded rates are those of so many requests, so only where they fall is drawn.
 Result<Metrics> RunPoisson(const MeasuredLoad& load, Scenario s, const ErrorFactors& factors) {
-  s.workload.arrivals.process = ArrivalProcess::kTrace;
-  s.workload.prompt_tokens = LengthsOf(load.input);
-  s.workload.output_tokens = LengthsOf(load.output);
+  s.workload->arrivals.process = ArrivalProcess::kTrace;
+  s.workload->prompt_tokens = LengthsOf(load.input);
+  s.workload->output_tokens = LengthsOf(load.output);
   Metrics sum;
   for (s.seed = 1; s.seed <= kSeeds; ++s.seed) {
     Trace trace;

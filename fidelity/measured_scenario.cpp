@@ -10,6 +10,7 @@
 #include "calibrate/runs.h"
 #include "io/fit_json.h"
 #include "io/json_document.h"
+#include "servecast/workload_spec.h"
 #include "workload/trace_fit.h"
 
 namespace servecast {
@@ -76,7 +77,7 @@ Result<WorkloadSpec> WorkloadOf(const MeasuredLoad& load, const Scenario& setup)
     }
     case MeasuredForm::kSaturated:
     case MeasuredForm::kClosedLoop:
-      return ClosedLoopOf(load, s).workload;
+      return *ClosedLoopOf(load, s).workload;
     case MeasuredForm::kPoisson: {
       WorkloadSpec workload;
       workload.arrivals.rate_per_s = load.rate;
@@ -92,7 +93,7 @@ Result<WorkloadSpec> WorkloadOf(const MeasuredLoad& load, const Scenario& setup)
       return Fitted(PromptPoolOf(cold, s));
     }
     case MeasuredForm::kScenario:
-      return s.workload;
+      return *s.workload;
     case MeasuredForm::kReplay:
       return Fitted(RecordedTrace(*load.recorded));
   }
@@ -122,14 +123,14 @@ LengthSpec LengthsOf(const MeasuredLengths& lengths) {
 }
 
 Scenario ClosedLoopOf(const MeasuredLoad& load, Scenario s) {
-  s.workload.arrivals.process = ArrivalProcess::kClosedLoop;
-  s.workload.arrivals.concurrency = load.batch;
+  s.workload->arrivals.process = ArrivalProcess::kClosedLoop;
+  s.workload->arrivals.concurrency = load.batch;
   const bool saturated = load.form == MeasuredForm::kSaturated;
   const std::int64_t rounds = saturated          ? kRoundsOfSeats
                               : load.input.sigma ? kRoundsOfChat
                                                  : kRounds;
-  s.workload.requests = rounds * load.batch;
-  s.workload.prompt_tokens = LengthsOf(load.input);
+  s.workload->requests = rounds * load.batch;
+  s.workload->prompt_tokens = LengthsOf(load.input);
   MeasuredLengths output = load.output;
   if (saturated) {  // only the mean is known
     output.least = 1;
@@ -138,7 +139,7 @@ Scenario ClosedLoopOf(const MeasuredLoad& load, Scenario s) {
     output.least = (1 - kDrift) * output.mean;
     output.most = (1 + kDrift) * output.mean;
   }
-  s.workload.output_tokens = LengthsOf(output);
+  s.workload->output_tokens = LengthsOf(output);
   if (!load.seats_stated) s.engine.max_num_seqs = std::max(s.engine.max_num_seqs, load.batch);
   s.engine.max_num_batched_tokens =
       std::max(s.engine.max_num_batched_tokens, s.engine.max_num_seqs);

@@ -8,6 +8,7 @@
 #include "servecast/result.h"
 #include "servecast/scenario.h"
 #include "servecast/trace.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 

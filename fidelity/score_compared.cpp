@@ -17,6 +17,7 @@
 #include "measured_scenario.h"
 #include "score.h"
 #include "servecast/report.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -37,7 +38,7 @@ std::size_t KindOf(const ScoredRow& row) {
   const Measured& m = *row.measured;
   switch (m.load.form) {
     case MeasuredForm::kScenario:  // all at once: seats are taken but for the tail
-      return row.setup->workload.arrivals.process == ArrivalProcess::kClosedLoop ? 2 : 3;
+      return row.setup->workload->arrivals.process == ArrivalProcess::kClosedLoop ? 2 : 3;
     case MeasuredForm::kPoisson:
     case MeasuredForm::kPromptPool:
     case MeasuredForm::kReplay:

@@ -18,6 +18,7 @@
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
+#include "servecast/workload_spec.h"
 #include "serving/hooks.h"
 #include "workload/workload.h"
 
@@ -177,7 +178,7 @@ class BoundRun {
     report_.reset();
     drawing_.reset();
     if constexpr (kIsDrawn) {
-      if (trace.rows.empty() && scenario_->workload.requests > kDrawnAtOnce) return BeginDrawing();
+      if (trace.rows.empty() && scenario_->workload->requests > kDrawnAtOnce) return BeginDrawing();
     }
     const Run* kind = nullptr;
     Take(MakeRun(*scenario_, std::move(trace), explained_, SimulationHooks{}, kind));

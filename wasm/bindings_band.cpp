@@ -12,6 +12,7 @@
 #include "servecast/report.h"
 #include "servecast/scenario.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 #include "serving/hooks.h"
 #include "workload/workload.h"
 
@@ -31,7 +32,7 @@ class BandedExperiment {
     if (!refused.empty()) return refused;
     BandedExperiment made(std::move(scenario.value()), std::move(trace));
     if (made.inputs_->trace.rows.empty() &&
-        made.inputs_->scenario.workload.requests > kDrawnAtOnce) {
+        made.inputs_->scenario.workload->requests > kDrawnAtOnce) {
       Result<RequestDrawing> drawing =
           RequestDrawing::Begin(made.inputs_->scenario, made.inputs_->trace);
       if (!drawing.ok()) return drawing.issues();

@@ -15,6 +15,7 @@
 #include "io/json_put.h"
 #include "io/scaling_checks.h"
 #include "metrics/summarize.h"
+#include "servecast/workload_spec.h"
 #include "serving/blis/blis_replica.h"
 #include "serving/cluster/cluster.h"
 #include "serving/cluster/epp/picker_router.h"
@@ -139,7 +140,7 @@ void LeaveToEncoders(const PoolSpec& pool, Scenario& s) {
   s.engine = {};
   s.scheduler = {};
   s.latency = {};
-  s.workload.adapters = {};
+  s.workload->adapters = {};
 }
 void ReportImages(const RunView&, Report&) {}
 std::string HangWords(const Scenario&, const Report&) { return ""; }

@@ -6,6 +6,7 @@
 
 #include "cost/model_cost.h"
 #include "servecast/report.h"
+#include "servecast/workload_spec.h"
 #include "serving/blis/blis_replica.h"
 #include "serving/replica/batch_scheduler.h"
 #include "workload/request_table.h"
@@ -28,7 +29,7 @@ std::int64_t RequestsOf(const WorkloadSpec& w, const Trace& trace) {
 
 // Of a row in the table of requests.
 std::int64_t RowBytes(const Scenario& s, const Trace& trace) {
-  const WorkloadSpec& w = s.workload;
+  const WorkloadSpec& w = *s.workload;
   std::int64_t bytes = 8 + 4 + 4;  // arrival, prompt, output
   bool turns = w.sessions.turns > 1, prefix = w.prefix.groups > 0, timeouts = false;
   bool adapters = w.adapters.count > 0 || !trace.adapters.empty();
@@ -77,11 +78,11 @@ std::int64_t ResultBytes(const Scenario& s) {
 RunMemory MemoryOfRun(const Scenario& asked, const Trace& trace) {
   Scenario s = asked;
   if (s.cluster.pools.size() == 1) s.UsePool(0);
-  const std::int64_t requests = RequestsOf(s.workload, trace);
+  const std::int64_t requests = RequestsOf(*s.workload, trace);
   const std::int64_t replicas = s.cluster.MostReplicas();
   const std::int64_t gaps = std::min(replicas * kMostGaps, requests * kGapsOfRequest);
   // Attempts, and for the report a copy.
-  const RetrySpec& spec = s.workload.retries;
+  const RetrySpec& spec = s.workload->retries;
   const std::int64_t retries = spec.Hedges() ? 1 : spec.max;
   const std::int64_t rows = requests * (1 + retries) * (retries > 0 ? 2 : 1);
   std::int64_t bytes =

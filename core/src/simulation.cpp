@@ -15,6 +15,7 @@
 #include "metrics/summarize.h"
 #include "metrics/work.h"
 #include "run_memory.h"
+#include "servecast/workload_spec.h"
 #include "serving/blis/blis_replica.h"
 #include "serving/clients.h"
 #include "serving/cluster/cluster.h"
@@ -235,7 +236,7 @@ struct Simulation::State {
   void MarkArrivals() { clients->MarkArrivals(End(), finished && horizon == kNever); }
 
   bool Replays() const {
-    const WorkloadSpec& w = scenario.workload;
+    const WorkloadSpec& w = *scenario.workload;
     return w.arrivals.process == ArrivalProcess::kTrace ||
            w.prompt_tokens.distribution == LengthDistribution::kTrace ||
            w.output_tokens.distribution == LengthDistribution::kTrace;

@@ -1,6 +1,7 @@
 // Arrival processes and rates that change: moments and distributions with fixed seeds, small cases
 // by hand, and parameters at the ends of their ranges.
 #include "workload/arrivals.h"
+#include "servecast/workload_spec.h"
 
 #include <algorithm>
 #include <cmath>

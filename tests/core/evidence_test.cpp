@@ -15,6 +15,7 @@
 #include "plan/sure.h"
 #include "servecast/error_band.h"
 #include "servecast/experiment.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -237,7 +238,7 @@ TEST(ErrorBand, WhereTooManyAreLost_MeetsNothing) {
 // run: a target of attainment fails by it as those of latencies do.
 TEST(ErrorBand, OfAnOverload_FailsAttainmentAsPercentiles) {
   Scenario scenario = Chat("llama-3.1-8b", "h100-sxm", 400);
-  scenario.workload.requests = 3000;
+  scenario.workload->requests = 3000;
   const std::vector<std::vector<SloSpec>> sets = {
       {{SloMetric::kAttainment, 95, 0, 400, 30, {}, ""}},
       {{SloMetric::kTtft, 95, 400, {}, {}, {}, ""}, {SloMetric::kTpot, 95, 30, {}, {}, {}, ""}}};
@@ -286,10 +287,10 @@ TEST(SurePlaces, HaveTheProbabilityThatARunStates) {
                         Case{"clients", PlanLine::kLoad, ArrivalProcess::kClosedLoop, {30, 90}},
                         Case{"replicas", PlanLine::kReplicas, ArrivalProcess::kPoisson, {2, 1}}}) {
     Scenario scenario = Chat("llama-3.1-8b", "h100-sxm", 20);
-    scenario.workload.requests = 1000;
-    scenario.workload.arrivals.process = c.process;
-    scenario.workload.arrivals.concurrency = 40;
-    if (c.line == PlanLine::kReplicas) scenario.workload.arrivals.rate_per_s = 80;
+    scenario.workload->requests = 1000;
+    scenario.workload->arrivals.process = c.process;
+    scenario.workload->arrivals.concurrency = 40;
+    if (c.line == PlanLine::kReplicas) scenario.workload->arrivals.rate_per_s = 80;
     scenario.slo = {{SloMetric::kTpot, 99, 9, {}, {}, {}, ""}};
     PlanOptions options;
     options.line = c.line;
@@ -321,7 +322,7 @@ TEST(SurePlaces, HaveTheProbabilityThatARunStates) {
 
 TEST(SurePlaces, OfATargetThatNoLoadKeeps_SaySo) {
   Scenario scenario = Chat("llama-3.1-8b", "h100-sxm", 20);
-  scenario.workload.requests = 1000;
+  scenario.workload->requests = 1000;
   scenario.slo = {{SloMetric::kTpot, 99, 0.5, {}, {}, {}, ""}};
   std::optional<SurePlaces> places = SurePlaces::Create(scenario, {}, PlanOptions(), {40, 50});
   while (!places->Advance(INT64_MAX)) {

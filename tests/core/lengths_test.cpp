@@ -7,6 +7,7 @@
 
 #include "core/statistics.h"
 #include "gtest/gtest.h"
+#include "servecast/workload_spec.h"
 #include "workload/trace_moments.h"
 #include "workload/workload.h"
 
@@ -123,11 +124,11 @@ TEST(Zipf, EndsOfTheRange_EndWell) {
 
 TEST(Ratio, Outputs_AreThatShareOfThePromptRoundedUp) {
   Scenario s;
-  s.workload.requests = 300;
-  s.workload.prompt_tokens = Lengths(LengthDistribution::kUniform, 1, 100);
-  s.workload.output_tokens.distribution = LengthDistribution::kRatio;
-  s.workload.output_tokens.ratio = 20;
-  s.workload.prefix = {1, 500};  // counts nothing
+  s.workload->requests = 300;
+  s.workload->prompt_tokens = Lengths(LengthDistribution::kUniform, 1, 100);
+  s.workload->output_tokens.distribution = LengthDistribution::kRatio;
+  s.workload->output_tokens.ratio = 20;
+  s.workload->prefix = {1, 500};  // counts nothing
   const RequestTable table = std::move(MakeRequests(s, {}).value());
   for (std::size_t i = 0; i < 300; ++i) {
     EXPECT_EQ(table.output_tokens[i], (table.prompt_tokens[i] - 500 + 19) / 20);

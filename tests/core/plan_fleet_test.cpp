@@ -13,6 +13,7 @@
 #include "plan/drill.h"
 #include "servecast/experiment.h"
 #include "servecast/plan.h"
+#include "servecast/workload_spec.h"
 #include "testing/words.h"
 
 namespace servecast::testing::plan_fleet_test {
@@ -177,7 +178,7 @@ TEST(GrowthPlan, NeedsTheFewestOfThatMonth) {
   ASSERT_GE(plan.Steps().size(), 2u);
   for (std::size_t i = 1; i < plan.Steps().size(); ++i) {
     Scenario then = scenario;
-    then.workload.arrivals.rate_per_s = plan.LoadIn(plan.Steps()[i].from_month);
+    then.workload->arrivals.rate_per_s = plan.LoadIn(plan.Steps()[i].from_month);
     const FleetAnswer fewest = ToEnd(FleetPlan::Create(then, {}, kQuick)).Answer();
     EXPECT_EQ(plan.Steps()[i].replicas, fewest.pools[0].replicas) << i;
   }
@@ -247,19 +248,19 @@ TEST(Drills, AreTheScenariosThatTheirNamesSay) {
   EXPECT_EQ(drills[3].name, "one replica fails for 153 s");
   const FailureSpec& failures = drills[3].scenario.cluster.failures;
   EXPECT_EQ(failures.schedule, (NumberTable{{153, 0}}));
-  EXPECT_NEAR(static_cast<double>(drills[3].scenario.workload.requests),
-              3 * 153 * scenario.workload.arrivals.rate_per_s, 1);
+  EXPECT_NEAR(static_cast<double>(drills[3].scenario.workload->requests),
+              3 * 153 * scenario.workload->arrivals.rate_per_s, 1);
   EXPECT_EQ(drills[4].name, "one replica twice as slow for 153 s");
   EXPECT_EQ(drills[4].scenario.cluster.slowdowns.schedule, (NumberTable{{153, 0}}));
   EXPECT_EQ(drills[4].scenario.cluster.slowdowns.for_s, 153);
-  EXPECT_EQ(drills[4].scenario.workload.requests, drills[3].scenario.workload.requests);
+  EXPECT_EQ(drills[4].scenario.workload->requests, drills[3].scenario.workload->requests);
   EXPECT_EQ(drills[5].name, "a rolling update, 1 more and 0 down at a time");
   EXPECT_EQ(drills[5].scenario.cluster.rolling_update.at_s, 153);
-  EXPECT_NEAR(static_cast<double>(drills[5].scenario.workload.requests),
-              5 * 153 * scenario.workload.arrivals.rate_per_s, 1);
+  EXPECT_NEAR(static_cast<double>(drills[5].scenario.workload->requests),
+              5 * 153 * scenario.workload->arrivals.rate_per_s, 1);
   EXPECT_EQ(drills[6].name, "3 times the load for 10 s");
-  ASSERT_EQ(drills[6].scenario.workload.arrivals.spikes.size(), 1u);
-  const double factor = drills[6].scenario.workload.arrivals.spikes[0][2];
+  ASSERT_EQ(drills[6].scenario.workload->arrivals.spikes.size(), 1u);
+  const double factor = drills[6].scenario.workload->arrivals.spikes[0][2];
   EXPECT_EQ(factor, 3);
   EXPECT_EQ(DrillsOf(Parsed(Changed({kTargets})), {}).size(), 3u);
   // Eight GPUs to a node, two to a replica; a router that failures do not go with.

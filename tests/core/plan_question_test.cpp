@@ -11,6 +11,7 @@
 #include "metrics/words.h"
 #include "plan/question.h"
 #include "servecast/experiment.h"
+#include "servecast/workload_spec.h"
 #include "testing/words.h"
 
 namespace servecast::testing::plan_question_test {
@@ -270,13 +271,13 @@ TEST(Question, Tornado_IsOfTheClosestTargetAndRanked) {
 
 TEST(Question, Tornado_OverloadAndWhatCannotRun_AreSaid) {
   Scenario crowded = Loaded("200");
-  crowded.workload.requests = 1000;
+  crowded.workload->requests = 1000;
   const json overloaded = json::parse(Answered("tornado", crowded, {}, INT64_MAX).Json(false));
   EXPECT_TRUE(InputOf(overloaded, "load")["more"]["unbounded"]);
   EXPECT_TRUE(InputOf(overloaded, "load")["more"]["value"].is_null());
   Scenario longest = Loaded("1");
-  longest.workload.prompt_tokens = LengthSpec();
-  longest.workload.prompt_tokens.value = 1000;
+  longest.workload->prompt_tokens = LengthSpec();
+  longest.workload->prompt_tokens.value = 1000;
   longest.engine.max_model_len = 1100;
   const json refused = json::parse(Answered("tornado", longest, {}, INT64_MAX).Json(false));
   const json& more = InputOf(refused, "prompt length")["more"];
@@ -301,8 +302,8 @@ TEST(Question, Cost_IsTheArithmeticOfPricesAndTokens) {
   options.api = {};
   EXPECT_TRUE(json::parse(Answered("cost", s, options, 1).Json(false))["answer"].is_null());
   // A conversation is billed for every turn, with what was said before.
-  s.workload.sessions.turns = 3;
-  s.workload.requests = 300;
+  s.workload->sessions.turns = 3;
+  s.workload->requests = 300;
   options.api = {0.5, 2};
   const json turns = json::parse(Answered("cost", s, options, 1).Json(false));
   EXPECT_EQ(turns["unit"], "conversations/s");
@@ -334,15 +335,15 @@ TEST(Question, Cost_OfATraceIsOfItsOwnSpeed) {
 TEST(Question, Cost_IntervalsOfItsTokensCover) {
   Scenario s = Loaded("40");
   s.hardware.price_per_gpu_hour = 3;
-  s.workload.prompt_tokens.distribution = LengthDistribution::kLognormal;
-  s.workload.prompt_tokens.median = 300;
-  s.workload.prompt_tokens.p99 = 2000;
-  s.workload.requests = 200;
-  s.workload.prompt_tokens.max = 4000;
+  s.workload->prompt_tokens.distribution = LengthDistribution::kLognormal;
+  s.workload->prompt_tokens.median = 300;
+  s.workload->prompt_tokens.p99 = 2000;
+  s.workload->requests = 200;
+  s.workload->prompt_tokens.max = 4000;
   QuestionOptions options;
   options.api = {1, 1};
   Scenario many = s;
-  many.workload.requests = 200000;
+  many.workload->requests = 200000;
   many.seed = 77;
   const json truth = json::parse(Answered("cost", many, options, 1).Json(false));
   const double mean = truth["input_tokens"]["value"];
@@ -358,7 +359,7 @@ TEST(Question, Cost_IntervalsOfItsTokensCover) {
 TEST(Question, WhatCannotBeAsked_IsSaid) {
   Scenario unpriced = Loaded("40");
   unpriced.hardware.price_per_gpu_hour.reset();
-  unpriced.workload.arrivals.process = ArrivalProcess::kClosedLoop;
+  unpriced.workload->arrivals.process = ArrivalProcess::kClosedLoop;
   QuestionOptions wrong;
   wrong.api = {-1, 20'000};
   EXPECT_EQ(RefusalOf(Question::Create("cost", unpriced, {}, wrong)).size(), 4u);

@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "plan/answers.h"
 #include "servecast/experiment.h"
+#include "servecast/workload_spec.h"
 #include "testing/words.h"
 
 namespace servecast::testing::plan_test {
@@ -73,8 +74,8 @@ TEST(Plan, MaxRateThatCapacityEnds_IsAroundWhatIsServed) {
     EXPECT_LT(answer.value, answer.high) << seed;
     EXPECT_LE(answer.high - answer.low, 0.15 * answer.value) << seed;
     Scenario busy = Parsed(document);
-    busy.workload.arrivals.rate_per_s = 1.1 * answer.value;
-    busy.workload.requests = 20'000;
+    busy.workload->arrivals.rate_per_s = 1.1 * answer.value;
+    busy.workload->requests = 20'000;
     Simulation simulation = Good(Simulation::Create(busy));
     while (!simulation.Advance(INT64_MAX)) {
     }

@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 #include "run_memory.h"
 #include "servecast/trace.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast::testing {
 namespace {
@@ -16,7 +17,7 @@ Trace ThreeRows() {
 }
 
 WorkloadSpec Replayed(const std::string& document, bool has_arrivals = true) {
-  return Parsed(ReplayingDocument(document, has_arrivals)).workload;
+  return *Parsed(ReplayingDocument(document, has_arrivals)).workload;
 }
 
 TEST(ReplayingDocument, OfAnotherKind_TakesAllFromTheTrace) {

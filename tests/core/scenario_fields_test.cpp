@@ -10,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "io/embedded_presets.h"
 #include "io/presets.h"
+#include "servecast/workload_spec.h"
 #include "serving/cluster/router.h"
 #include "serving/policy.h"
 #include "serving/scaling/scaler.h"
@@ -410,13 +411,13 @@ TEST(ScenarioField, WrongFieldsAndWrongPairs_AreSaidTogether) {
 
 TEST(ScenarioField, NullOrNoGroups_TakesAPresetsPrefixAway) {
   const std::string multi_turn(*ScenarioPreset("llama-3.1-8b-h100-multi-turn"));
-  const WorkloadSpec with = Parsed(multi_turn).workload;
+  const WorkloadSpec with = *Parsed(multi_turn).workload;
   EXPECT_GT(with.prefix.groups, 0);
   EXPECT_GT(with.sessions.turns, 1);
   const WorkloadSpec without =
-      Parsed(Changed({"workload.prefix=null", "workload.sessions=null", "workload.classes=null"},
-                     multi_turn))
-          .workload;
+      *Parsed(Changed({"workload.prefix=null", "workload.sessions=null", "workload.classes=null"},
+                      multi_turn))
+           .workload;
   EXPECT_EQ(without.prefix.groups, 0);
   EXPECT_EQ(without.sessions.turns, 1);
   EXPECT_TRUE(without.classes.empty());
@@ -425,12 +426,12 @@ TEST(ScenarioField, NullOrNoGroups_TakesAPresetsPrefixAway) {
 
 TEST(ScenarioField, PrefixesSessionsAndClasses_AreRead) {
   const WorkloadSpec w =
-      Parsed(Changed({"workload.prefix={\"groups\":3,\"tokens\":500}", "workload.sessions.turns=4",
-                      "workload.sessions.think_time_s=2.5",
-                      "workload.classes=[{\"name\":\"people\",\"priority\":-1,"
-                      "\"ttft_deadline_ms\":200},{\"name\":\"batch\",\"share\":3,"
-                      "\"timeout_s\":60}]"}))
-          .workload;
+      *Parsed(Changed({"workload.prefix={\"groups\":3,\"tokens\":500}", "workload.sessions.turns=4",
+                       "workload.sessions.think_time_s=2.5",
+                       "workload.classes=[{\"name\":\"people\",\"priority\":-1,"
+                       "\"ttft_deadline_ms\":200},{\"name\":\"batch\",\"share\":3,"
+                       "\"timeout_s\":60}]"}))
+           .workload;
   EXPECT_EQ(w.prefix.groups, 3);
   EXPECT_EQ(w.prefix.tokens, 500);
   EXPECT_EQ(w.sessions.turns, 4);
@@ -460,7 +461,7 @@ TEST(ScenarioField, SchedulerAndEngineRules_AreRead) {
   EXPECT_TRUE(s.engine.enable_prefix_caching);
   const Scenario trace =
       Parsed(Changed({"workload.arrivals.process=trace", "workload.arrivals.rate_scale=2.5"}));
-  EXPECT_EQ(trace.workload.arrivals.rate_scale, 2.5);
+  EXPECT_EQ(trace.workload->arrivals.rate_scale, 2.5);
 }
 
 TEST(ScenarioField, ManyMistakes_AreAllSaid) {

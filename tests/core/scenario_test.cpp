@@ -7,6 +7,7 @@
 #include "core/documents.h"
 #include "gtest/gtest.h"
 #include "io/presets.h"
+#include "servecast/workload_spec.h"
 #include "testing/words.h"
 
 namespace servecast::testing {
@@ -308,13 +309,13 @@ TEST(PresetSections, Members_LieOverThePreset) {
   const Scenario s = Parsed(
       Changed({"workload={\"preset\":\"chat\",\"prompt_tokens\":{\"median\":300},\"output_tokens\":"
                "{\"distribution\":\"fixed\"}}"}));
-  EXPECT_EQ(s.workload.prompt_tokens.distribution, LengthDistribution::kLognormal);
-  EXPECT_EQ(s.workload.prompt_tokens.median, 300);
-  EXPECT_EQ(s.workload.prompt_tokens.p99, 1646);
-  EXPECT_EQ(s.workload.prompt_tokens.max, 4096);
+  EXPECT_EQ(s.workload->prompt_tokens.distribution, LengthDistribution::kLognormal);
+  EXPECT_EQ(s.workload->prompt_tokens.median, 300);
+  EXPECT_EQ(s.workload->prompt_tokens.p99, 1646);
+  EXPECT_EQ(s.workload->prompt_tokens.max, 4096);
   // Another distribution: nothing of the preset's is left.
-  EXPECT_EQ(s.workload.output_tokens.value, LengthSpec{}.value);
-  EXPECT_FALSE(s.workload.output_tokens.max);
+  EXPECT_EQ(s.workload->output_tokens.value, LengthSpec{}.value);
+  EXPECT_FALSE(s.workload->output_tokens.max);
 }
 
 TEST(PresetSections, EnginesOfVersions_HaveTheirRules) {
@@ -339,7 +340,7 @@ TEST(PresetSections, EnginesOfVersions_HaveTheirRules) {
 TEST(PresetSections, Null_TakesAnOptionalMemberAwayOnly) {
   const Scenario s =
       Parsed(Changed({"workload={\"preset\":\"chat\",\"prompt_tokens\":{\"max\":null}}"}));
-  EXPECT_FALSE(s.workload.prompt_tokens.max);
+  EXPECT_FALSE(s.workload->prompt_tokens.max);
   for (const char* change : {"model.num_key_value_heads=null", "engine.max_num_seqs=null",
                              "hardware.memory_gib=null", "engine.watermark=null"}) {
     const Issues issues = ParseIssues(Changed({change}));
@@ -411,14 +412,14 @@ TEST(ApplyOverrides, AnotherVariant_KeepsWhatBothHave) {
   for (const std::vector<std::string>& changes :
        {std::vector<std::string>{rate, constant}, {constant, rate}}) {
     const std::string text = Good(ApplyOverrides(SmallDocument(), changes));
-    EXPECT_DOUBLE_EQ(Parsed(text).workload.arrivals.rate_per_s, 20);
+    EXPECT_DOUBLE_EQ(Parsed(text).workload->arrivals.rate_per_s, 20);
   }
   // The preset chose lognormal lengths; what only those have goes, wherever it was written.
   const auto preset = ScenarioPreset("llama-3.1-8b-h100-chat");
   const std::string fixed = Good(ApplyOverrides(
       *preset, {"workload.prompt_tokens.median=300", "workload.prompt_tokens.distribution=fixed",
                 "workload.prompt_tokens.value=7"}));
-  EXPECT_EQ(Parsed(fixed).workload.prompt_tokens.value, 7);
+  EXPECT_EQ(Parsed(fixed).workload->prompt_tokens.value, 7);
   const std::string canonical = Parsed(fixed).canonical_text;
   EXPECT_EQ(Parsed(canonical).canonical_text, canonical);
 }
@@ -448,13 +449,13 @@ TEST(ReadableLink, PresetAndOverrides_AreOneDocument) {
   const Scenario s =
       Parsed(Good(ParseReadableLink("p=llama-3.1-8b-h100-chat&workload.arrivals.rate_per_s=14&slo."
                                     "0.limit_ms=500&name=A%20%26%3D%C3%A9")));
-  EXPECT_EQ(s.workload.arrivals.rate_per_s, 14);
+  EXPECT_EQ(s.workload->arrivals.rate_per_s, 14);
   EXPECT_EQ(s.slo[0].limit_ms, 500);
   EXPECT_EQ(s.name, "A &=\xC3\xA9");
   // Order does not matter; nor do empty parts.
   EXPECT_EQ(
       Parsed(Good(ParseReadableLink("&workload.arrivals.rate_per_s=14&&p=llama-3.1-8b-h100-chat&")))
-          .workload.arrivals.rate_per_s,
+          .workload->arrivals.rate_per_s,
       14);
 }
 

@@ -1,6 +1,7 @@
 // The fitted summary of a trace: what it keeps of the trace, that it is a document, that it fits a
 // link. Bounds are of one draw of the fit for a fixed seed.
 #include "workload/trace_fit.h"
+#include "servecast/workload_spec.h"
 
 #ifndef __EMSCRIPTEN__
 #include <zlib.h>

@@ -1,6 +1,7 @@
 // Requests: moments of the distributions with fixed seeds, exact spacing, and common random
 // numbers (changing one thing leaves everything else as it was).
 #include "workload/workload.h"
+#include "servecast/workload_spec.h"
 
 #include <algorithm>
 #include <cmath>
@@ -14,10 +15,10 @@ namespace {
 
 Scenario Base(std::int64_t requests) {
   Scenario s;
-  s.workload.requests = requests;
-  s.workload.arrivals.rate_per_s = 20;
-  s.workload.prompt_tokens.value = 512;
-  s.workload.output_tokens.value = 64;
+  s.workload->requests = requests;
+  s.workload->arrivals.rate_per_s = 20;
+  s.workload->prompt_tokens.value = 512;
+  s.workload->output_tokens.value = 64;
   return s;
 }
 
@@ -52,13 +53,13 @@ ClassSpec Class(const char* name, double share, std::int64_t priority) {
 
 TEST(RequestDrawing, AnyParts_GiveTheSameTable) {
   Scenario s = Base(2000);
-  s.workload.prompt_tokens = Lengths(LengthDistribution::kLognormal);
-  s.workload.prompt_tokens.median = 300;
-  s.workload.prompt_tokens.p99 = 3000;
-  s.workload.sessions.turns = 3;
-  s.workload.prefix.groups = 7;
-  s.workload.prefix.tokens = 100;
-  s.workload.classes = {Class("a", 3, 1), Class("b", 1, 0)};
+  s.workload->prompt_tokens = Lengths(LengthDistribution::kLognormal);
+  s.workload->prompt_tokens.median = 300;
+  s.workload->prompt_tokens.p99 = 3000;
+  s.workload->sessions.turns = 3;
+  s.workload->prefix.groups = 7;
+  s.workload->prefix.tokens = 100;
+  s.workload->classes = {Class("a", 3, 1), Class("b", 1, 0)};
   const RequestTable whole = Requests(s);
   for (const std::int64_t rows : {1, 7, 1000, 1'000'000}) {
     const Trace none;
@@ -111,8 +112,8 @@ TEST(Poisson, Gaps_AreExponential) {
 
 TEST(Constant, Arrivals_AreEvenlySpacedFromZero) {
   Scenario s = Base(1000);
-  s.workload.arrivals.process = ArrivalProcess::kConstant;
-  s.workload.arrivals.rate_per_s = 3;  // a third of a second is no whole number of ns
+  s.workload->arrivals.process = ArrivalProcess::kConstant;
+  s.workload->arrivals.rate_per_s = 3;  // a third of a second is no whole number of ns
   const RequestTable table = Requests(s);
   for (std::size_t i = 0; i < table.arrival.size(); ++i) {
     EXPECT_NEAR(static_cast<double>(table.arrival[i]), static_cast<double>(i) * 1e9 / 3, 0.51) << i;
@@ -123,9 +124,9 @@ TEST(Constant, Arrivals_AreEvenlySpacedFromZero) {
 TEST(Uniform, Lengths_AreEquallyLikelyIntegers) {
   constexpr std::int64_t kN = 60000;
   Scenario s = Base(kN);
-  s.workload.prompt_tokens = Lengths(LengthDistribution::kUniform);
-  s.workload.prompt_tokens.min = 5;
-  s.workload.prompt_tokens.max = 16;
+  s.workload->prompt_tokens = Lengths(LengthDistribution::kUniform);
+  s.workload->prompt_tokens.min = 5;
+  s.workload->prompt_tokens.max = 16;
   std::map<int, double> counts;
   for (const std::int32_t length : Requests(s).prompt_tokens) ++counts[length];
   ASSERT_EQ(counts.size(), 12u);
@@ -146,9 +147,9 @@ TEST(Uniform, OneLength_IsThatLength) {
 TEST(Lognormal, MedianAndP99_AreThoseAskedFor) {
   constexpr std::int64_t kN = 100000;
   Scenario s = Base(kN);
-  s.workload.output_tokens = Lengths(LengthDistribution::kLognormal);
-  s.workload.output_tokens.median = 1000;
-  s.workload.output_tokens.p99 = 8000;
+  s.workload->output_tokens = Lengths(LengthDistribution::kLognormal);
+  s.workload->output_tokens.median = 1000;
+  s.workload->output_tokens.p99 = 8000;
   const std::vector<double> lengths = Sorted(Requests(s).output_tokens);
   // Standard errors: 0.4 % of the median, 1 % of the p99.
   EXPECT_NEAR(Quantile(lengths, 0.5), 1000, 15);
@@ -179,11 +180,11 @@ TEST(Lognormal, Draws_AreExactAtTheMedianAndMonotone) {
 TEST(Lognormal, Clips_Hold) {
   constexpr std::int64_t kN = 50000;
   Scenario s = Base(kN);
-  s.workload.prompt_tokens = Lengths(LengthDistribution::kLognormal);
-  s.workload.prompt_tokens.median = 100;
-  s.workload.prompt_tokens.p99 = 1000;
-  s.workload.prompt_tokens.min = 50;
-  s.workload.prompt_tokens.max = 400;
+  s.workload->prompt_tokens = Lengths(LengthDistribution::kLognormal);
+  s.workload->prompt_tokens.median = 100;
+  s.workload->prompt_tokens.p99 = 1000;
+  s.workload->prompt_tokens.min = 50;
+  s.workload->prompt_tokens.max = 400;
   const std::vector<double> lengths = Sorted(Requests(s).prompt_tokens);
   EXPECT_EQ(lengths.front(), 50);
   EXPECT_EQ(lengths.back(), 400);
@@ -209,7 +210,7 @@ TEST(Empirical, Quantiles_AreInterpolated) {
   EXPECT_EQ(DrawLength(spec, 1 - 1e-12), 1100);
 
   Scenario s = Base(50000);
-  s.workload.prompt_tokens = spec;
+  s.workload->prompt_tokens = spec;
   const std::vector<double> lengths = Sorted(Requests(s).prompt_tokens);
   EXPECT_NEAR(Quantile(lengths, 0.25), 55, 2);
   EXPECT_EQ(Quantile(lengths, 0.6), 100);
@@ -218,19 +219,19 @@ TEST(Empirical, Quantiles_AreInterpolated) {
 
 TEST(Requests, OneKnobChanged_LeavesTheOtherDraws) {
   Scenario s = Base(500);
-  s.workload.prompt_tokens = Lengths(LengthDistribution::kLognormal);
-  s.workload.output_tokens = Lengths(LengthDistribution::kLognormal);
+  s.workload->prompt_tokens = Lengths(LengthDistribution::kLognormal);
+  s.workload->output_tokens = Lengths(LengthDistribution::kLognormal);
   const RequestTable before = Requests(s);
 
   Scenario outputs = s;
-  outputs.workload.output_tokens.median = 20;
-  outputs.workload.output_tokens.p99 = 30;
+  outputs.workload->output_tokens.median = 20;
+  outputs.workload->output_tokens.p99 = 30;
   EXPECT_EQ(Requests(outputs).arrival, before.arrival);
   EXPECT_EQ(Requests(outputs).prompt_tokens, before.prompt_tokens);
   EXPECT_NE(Requests(outputs).output_tokens, before.output_tokens);
 
   Scenario rate = s;
-  rate.workload.arrivals.rate_per_s *= 2;
+  rate.workload->arrivals.rate_per_s *= 2;
   const RequestTable faster = Requests(rate);
   EXPECT_EQ(faster.prompt_tokens, before.prompt_tokens);
   EXPECT_EQ(faster.output_tokens, before.output_tokens);
@@ -240,7 +241,7 @@ TEST(Requests, OneKnobChanged_LeavesTheOtherDraws) {
   }
 
   Scenario more = s;
-  more.workload.requests = 800;
+  more.workload->requests = 800;
   const RequestTable longer = Requests(more);
   EXPECT_TRUE(std::equal(before.arrival.begin(), before.arrival.end(), longer.arrival.begin()));
   EXPECT_TRUE(std::equal(before.prompt_tokens.begin(), before.prompt_tokens.end(),
@@ -261,8 +262,8 @@ Trace ThreeRows() {
 
 TEST(Requests, TraceArrivals_BringAllRows) {
   Scenario s = Base(1000);
-  s.workload.arrivals.process = ArrivalProcess::kTrace;
-  s.workload.prompt_tokens = Lengths(LengthDistribution::kTrace);
+  s.workload->arrivals.process = ArrivalProcess::kTrace;
+  s.workload->prompt_tokens = Lengths(LengthDistribution::kTrace);
   const RequestTable table = Requests(s, ThreeRows());
   EXPECT_EQ(table.arrival, (std::vector<TimeNs>{0, 500, 300}));
   EXPECT_EQ(table.prompt_tokens, (std::vector<std::int32_t>{10, 20, 30}));
@@ -271,23 +272,23 @@ TEST(Requests, TraceArrivals_BringAllRows) {
 
 TEST(Requests, TraceLengths_AreTakenInTurn) {
   Scenario s = Base(7);
-  s.workload.output_tokens = Lengths(LengthDistribution::kTrace);
+  s.workload->output_tokens = Lengths(LengthDistribution::kTrace);
   EXPECT_EQ(Requests(s, ThreeRows()).output_tokens,
             (std::vector<std::int32_t>{1, 2, 3, 1, 2, 3, 1}));
 }
 
 TEST(Requests, RateScale_DividesATracesTimes) {
   Scenario s = Base(1000);
-  s.workload.arrivals.process = ArrivalProcess::kTrace;
-  s.workload.arrivals.rate_scale = 4;
+  s.workload->arrivals.process = ArrivalProcess::kTrace;
+  s.workload->arrivals.rate_scale = 4;
   Trace trace = ThreeRows();
   trace.rows.push_back({10, 1, 1});
   trace.rows.push_back({14, 1, 1});
   EXPECT_EQ(Requests(s, trace).arrival, (std::vector<TimeNs>{0, 125, 75, 2, 4}));  // half to even
-  s.workload.arrivals.rate_scale = 1;
+  s.workload->arrivals.rate_scale = 1;
   trace.rows.push_back({(TimeNs{1} << 62) - 1, 1, 1});  // more than a double holds
   EXPECT_EQ(Requests(s, trace).arrival[5], (TimeNs{1} << 62) - 1);
-  s.workload.arrivals.rate_scale = 0.5;
+  s.workload->arrivals.rate_scale = 0.5;
   const Result<RequestTable> table = MakeRequests(s, trace);
   ASSERT_FALSE(table.ok());
   EXPECT_EQ(table.issues()[0].path, "/workload/arrivals/rate_scale");
@@ -300,16 +301,16 @@ TEST(Requests, PlainWorkload_HasNoOptionalColumns) {
                 table.timeout.empty() && table.content.empty() && table.segments.empty());
   };
   expect_none(Requests(s));
-  s.workload.classes = {Class("a", 1, 0), Class("b", 3, 0)};
+  s.workload->classes = {Class("a", 1, 0), Class("b", 3, 0)};
   expect_none(Requests(s));
 }
 
 Scenario Sharing(std::int64_t requests, std::int64_t turns, std::int64_t groups) {
   Scenario s = Base(requests);
-  s.workload.prompt_tokens = Lengths(LengthDistribution::kLognormal);
-  s.workload.output_tokens = Lengths(LengthDistribution::kLognormal);
-  s.workload.sessions.turns = turns;
-  s.workload.prefix = {groups, groups > 0 ? 300 : 0};
+  s.workload->prompt_tokens = Lengths(LengthDistribution::kLognormal);
+  s.workload->output_tokens = Lengths(LengthDistribution::kLognormal);
+  s.workload->sessions.turns = turns;
+  s.workload->prefix = {groups, groups > 0 ? 300 : 0};
   return s;
 }
 
@@ -336,7 +337,7 @@ TEST(Prefix, Prompts_BeginWithTheirGroups) {
   for (const auto& [group, count] : counts) EXPECT_NEAR(count, kN / 3, 4 * 82);  // 4 sd
   // A longer prefix, or more requests, leave each in its group.
   Scenario longer = Sharing(kN + 10, 1, 3);
-  longer.workload.prefix.tokens = 500;
+  longer.workload->prefix.tokens = 500;
   const RequestTable other = Requests(longer);
   for (std::size_t i = 0; i < kN; ++i) ASSERT_EQ(other.segments[i + 3].parent, groups[i]);
 }
@@ -370,8 +371,8 @@ TEST(Sessions, Turns_CarryTheirHistory) {
 TEST(Sessions, ThinkTimes_AreExponentialAndKeyedByRow) {
   constexpr std::int64_t kN = 50000;
   Scenario s = Sharing(kN, 5, 0);
-  s.workload.sessions.think_time_s = 2;
-  s.workload.arrivals.start = LoadStart::kTogether;
+  s.workload->sessions.think_time_s = 2;
+  s.workload->arrivals.start = LoadStart::kTogether;
   const RequestTable table = Requests(s);
   double sum = 0, squares = 0, n = 0;
   for (const TimeNs think : table.think) {
@@ -385,7 +386,7 @@ TEST(Sessions, ThinkTimes_AreExponentialAndKeyedByRow) {
   EXPECT_NEAR(sum / n, 1, 4 / std::sqrt(n));
   EXPECT_NEAR(squares / n, 2, 4 * std::sqrt(20 / n));
   Scenario shorter = s;
-  shorter.workload.sessions.turns = 2;
+  shorter.workload->sessions.turns = 2;
   const RequestTable other = Requests(shorter);
   EXPECT_EQ(other.think[1], table.think[1]);
   EXPECT_EQ(other.think[3], table.think[3]);
@@ -394,19 +395,19 @@ TEST(Sessions, ThinkTimes_AreExponentialAndKeyedByRow) {
 
 TEST(Sessions, PromptsBeyondTheMost_AreTheMost) {
   Scenario s = Base(5);
-  s.workload.prompt_tokens.value = 400'000'000;
-  s.workload.output_tokens.value = 1'000'000'000;
-  s.workload.prefix = {1, 700'000'000};
-  s.workload.sessions.turns = 5;
+  s.workload->prompt_tokens.value = 400'000'000;
+  s.workload->output_tokens.value = 1'000'000'000;
+  s.workload->prefix = {1, 700'000'000};
+  s.workload->sessions.turns = 5;
   for (const std::int32_t prompt : Requests(s).prompt_tokens) EXPECT_EQ(prompt, 1'000'000'000);
 }
 
 TEST(Sessions, RateBeyondTheClock_CountsSessions) {
   Scenario s = Base(1000);
-  s.workload.arrivals.rate_per_s = 1e-6;
-  s.workload.sessions.turns = 10;
+  s.workload->arrivals.rate_per_s = 1e-6;
+  s.workload->sessions.turns = 10;
   EXPECT_TRUE(MakeRequests(s, {}).ok());
-  s.workload.requests = 1010;
+  s.workload->requests = 1010;
   EXPECT_FALSE(MakeRequests(s, {}).ok());
 }
 
@@ -414,9 +415,9 @@ TEST(Classes, Sessions_AreDrawnByShare) {
   constexpr std::int64_t kN = 40000;
   Scenario s = Sharing(kN, 2, 0);
   const RequestTable before = Requests(s);
-  s.workload.classes = {Class("a", 1, -2), Class("b", 3, 0)};
-  s.workload.classes[1].ttft_deadline_ms = 0.5;
-  s.workload.classes[1].timeout_s = 10;
+  s.workload->classes = {Class("a", 1, -2), Class("b", 3, 0)};
+  s.workload->classes[1].ttft_deadline_ms = 0.5;
+  s.workload->classes[1].timeout_s = 10;
   const RequestTable table = Requests(s);
   EXPECT_EQ(table.arrival, before.arrival);
   EXPECT_EQ(table.prompt_tokens, before.prompt_tokens);
@@ -432,10 +433,10 @@ TEST(Classes, Sessions_AreDrawnByShare) {
   }
   EXPECT_NEAR(first / kN, 0.25, 4 * std::sqrt(0.25 * 0.75 / (kN / 2)));
   // Only the columns that some class sets; shares are relative.
-  s.workload.classes[1] = Class("b", 3, 0);
+  s.workload->classes[1] = Class("b", 3, 0);
   EXPECT_TRUE(Requests(s).timeout.empty() && Requests(s).ttft_deadline.empty());
-  s.workload.classes[0].share = 10;
-  s.workload.classes[1].share = 30;
+  s.workload->classes[0].share = 10;
+  s.workload->classes[1].share = 30;
   EXPECT_EQ(Requests(s).priority, table.priority);
 }
 
@@ -447,7 +448,7 @@ Trace ThreeSharing() {
 
 TEST(Content, TracePrefixes_AreTheTree) {
   Scenario s = Base(8);
-  s.workload.prompt_tokens = Lengths(LengthDistribution::kTrace);
+  s.workload->prompt_tokens = Lengths(LengthDistribution::kTrace);
   const RequestTable table = Requests(s, ThreeSharing());
   EXPECT_EQ(table.content, (std::vector<std::int32_t>{0, 1, 2, 3, 4, 5, 6, 7}));
   const int parents[] = {-1, 0, 1, 0, 1, 2, 0, 1};  // a row again: all of its prompt
@@ -459,14 +460,14 @@ TEST(Content, TracePrefixes_AreTheTree) {
   }
   // Prompts from elsewhere share nothing by the trace's ids.
   Scenario outputs = Base(8);
-  outputs.workload.output_tokens = Lengths(LengthDistribution::kTrace);
+  outputs.workload->output_tokens = Lengths(LengthDistribution::kTrace);
   EXPECT_TRUE(Requests(outputs, ThreeSharing()).content.empty());
 }
 
 TEST(Content, PrefixBeforeATracesPrompts_NeedsATraceWithoutIds) {
   Scenario s = Base(4);
-  s.workload.prompt_tokens = Lengths(LengthDistribution::kTrace);
-  s.workload.prefix = {1, 100};
+  s.workload->prompt_tokens = Lengths(LengthDistribution::kTrace);
+  s.workload->prefix = {1, 100};
   const RequestTable table = Requests(s, ThreeRows());
   EXPECT_EQ(table.prompt_tokens, (std::vector<std::int32_t>{110, 120, 130, 110}));
   EXPECT_EQ(table.segments.size(), 5u);
@@ -477,7 +478,7 @@ TEST(Content, PrefixBeforeATracesPrompts_NeedsATraceWithoutIds) {
 
 TEST(Requests, MissingTrace_IsAnIssue) {
   Scenario s = Base(10);
-  s.workload.prompt_tokens = Lengths(LengthDistribution::kTrace);
+  s.workload->prompt_tokens = Lengths(LengthDistribution::kTrace);
   const Result<RequestTable> table = MakeRequests(s, {});
   ASSERT_FALSE(table.ok());
   EXPECT_EQ(table.issues()[0].path, "/workload");
@@ -485,11 +486,11 @@ TEST(Requests, MissingTrace_IsAnIssue) {
 
 TEST(Requests, RateBeyondTheClock_IsAnIssue) {
   Scenario s = Base(1000);
-  s.workload.arrivals.rate_per_s = 1e-6;
+  s.workload->arrivals.rate_per_s = 1e-6;
   const Result<RequestTable> table = MakeRequests(s, {});
   ASSERT_FALSE(table.ok());
   EXPECT_EQ(table.issues()[0].path, "/workload/arrivals/rate_per_s");
-  s.workload.requests = 50;
+  s.workload->requests = 50;
   EXPECT_TRUE(MakeRequests(s, {}).ok());
 }
 

@@ -10,6 +10,7 @@
 #include "fuzz/inputs.h"
 #include "io/json_document.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 #include "serving/hooks.h"
 
 namespace servecast::fuzz {

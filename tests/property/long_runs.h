@@ -12,6 +12,7 @@
 #include "experiment/observations.h"
 #include "experiment/replications.h"
 #include "metrics/samples.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast::testing {
 
@@ -20,7 +21,7 @@ inline double LongStrain(Scenario scenario, std::int64_t requests, std::size_t r
   const std::uint64_t seed = scenario.seed;
   std::vector<std::vector<double>> pooled(scenario.slo.size());
   std::vector<double> beyond(scenario.slo.size()), all(scenario.slo.size());
-  scenario.workload.requests = requests;
+  scenario.workload->requests = requests;
   for (std::size_t run = 0; run < runs; ++run) {
     scenario.seed = SeedOfRun(seed + 4242, run);
     Simulation simulation = Good(Simulation::Create(scenario));
@@ -62,7 +63,7 @@ inline double LongMaxRate(const Scenario& scenario, double near, double widest,
                           std::int64_t requests, std::size_t runs = 1) {
   const auto at = [&](double rate) {
     Scenario s = scenario;
-    s.workload.arrivals.rate_per_s = rate;
+    s.workload->arrivals.rate_per_s = rate;
     return LongStrain(std::move(s), requests, runs);
   };
   double low = near / widest, high = near * widest;
@@ -80,7 +81,7 @@ inline double StraightMaxRate(const Scenario& scenario, double near, double apar
                               std::int64_t requests, std::size_t runs) {
   const auto at = [&](double rate) {
     Scenario s = scenario;
-    s.workload.arrivals.rate_per_s = rate;
+    s.workload->arrivals.rate_per_s = rate;
     return std::log(LongStrain(std::move(s), requests, runs));
   };
   const double low = at(near / apart), high = at(near * apart);

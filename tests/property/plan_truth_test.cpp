@@ -12,6 +12,7 @@
 #include "plan/question.h"
 #include "property/long_runs.h"
 #include "servecast/plan.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast::testing::plan_truth_test {
 namespace {
@@ -88,7 +89,7 @@ TEST(PlanTruth, FewestGpus_AreThoseOfLongRuns) {
   int found = 0, differ = 0;
   for (int number = 1; number <= cases; ++number) {
     Scenario scenario = Parsed(RandomDocument(number));
-    scenario.workload.arrivals.rate_per_s = 60;
+    scenario.workload->arrivals.rate_per_s = 60;
     FleetPlan plan = Good(FleetPlan::Create(scenario));
     while (!plan.Advance(INT64_MAX)) {
     }
@@ -188,7 +189,7 @@ TEST(PlanTruth, Answers_AgreeWithRunsAndWithEachOther) {
   int checked = 0, contradicted = 0;
   for (int number = 1; number <= cases; ++number) {
     Scenario scenario = Parsed(RandomDocument(number));
-    scenario.workload.arrivals.rate_per_s = 60;
+    scenario.workload->arrivals.rate_per_s = 60;
     const json fewest = asked("min-gpus", scenario), growth = asked("growth", scenario);
     for (const json& answer : {fewest, growth, asked("max-rate", scenario)}) {
       for (const json& check : answer["checked"]) {

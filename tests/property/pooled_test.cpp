@@ -14,6 +14,7 @@
 #include "metrics/samples.h"
 #include "nlohmann/json.hpp"
 #include "servecast/experiment.h"
+#include "servecast/workload_spec.h"
 #include "testing/asked.h"
 #include "testing/dice.h"
 
@@ -302,7 +303,7 @@ TEST(Pooled, UnsteadyLoad_IsThatOfItsRunsOneByOne) {
   for (std::int64_t run = 0; run < report.certainty->runs; ++run) {
     Scenario scenario = Parsed(document);
     scenario.seed = SeedOfRun(scenario.seed, static_cast<std::size_t>(run));
-    scenario.workload.requests = report.certainty->requests_per_run;
+    scenario.workload->requests = report.certainty->requests_per_run;
     Simulation simulation = Good(Simulation::Create(std::move(scenario)));
     while (!simulation.Advance(INT64_MAX)) {
     }

@@ -21,6 +21,7 @@
 #include "gtest/gtest.h"
 #include "metrics/samples.h"
 #include "servecast/experiment.h"
+#include "servecast/workload_spec.h"
 #include "testing/dice.h"
 
 namespace servecast::testing::random_coverage_test {
@@ -162,7 +163,7 @@ Truth TruthOf(const Drawn& drawn, const Scenario& asked, double requests) {
   for (std::size_t run = 1; run <= runs; ++run) {
     Scenario scenario = asked;
     scenario.seed = SeedOfRun(4242, run);
-    if (!ends) scenario.workload.requests = static_cast<std::int64_t>(length);
+    if (!ends) scenario.workload->requests = static_cast<std::int64_t>(length);
     Simulation simulation = Good(Simulation::Create(scenario));
     while (!simulation.Advance(INT64_MAX)) {
     }

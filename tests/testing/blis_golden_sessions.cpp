@@ -8,6 +8,7 @@
 
 #include "cost/model_cost.h"
 #include "fmt/format.h"
+#include "servecast/workload_spec.h"
 #include "testing/blis_golden_parts.h"
 
 namespace servecast::testing {
@@ -34,8 +35,8 @@ Scenario BaseScenario() {
   s.model.vocab_size = 32000;
   s.model.max_position_embeddings = 1'000'000'000;
   s.engine.compat = Compat::kBlis;
-  s.workload.name = "rows";
-  s.workload.arrivals.process = ArrivalProcess::kTrace;
+  s.workload->name = "rows";
+  s.workload->arrivals.process = ArrivalProcess::kTrace;
   s.latency.peak_fp8_tflops = 1979;
   return s;
 }

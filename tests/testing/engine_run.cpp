@@ -1,5 +1,6 @@
 // The tiny model and the roomy GPU below are never asked for anything that reaches a result.
 #include "testing/engine_run.h"
+#include "servecast/workload_spec.h"
 
 #include <algorithm>
 #include <cmath>
@@ -80,14 +81,14 @@ Scenario MakeScenario(const EngineCase& engine_case) {
   scenario.scheduler = engine_case.scheduler;
   PoolSpec& pool = scenario.cluster.pool();
   pool.replicas = pool.attention_data_parallel = engine_case.ranks;
-  scenario.workload.name = "rows";
-  scenario.workload.arrivals.process = ArrivalProcess::kTrace;
-  scenario.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
-  scenario.workload.output_tokens.distribution = LengthDistribution::kTrace;
-  scenario.workload.requests = engine_case.requests.size();
-  scenario.workload.classes.resize(kTestClasses);
+  scenario.workload->name = "rows";
+  scenario.workload->arrivals.process = ArrivalProcess::kTrace;
+  scenario.workload->prompt_tokens.distribution = LengthDistribution::kTrace;
+  scenario.workload->output_tokens.distribution = LengthDistribution::kTrace;
+  scenario.workload->requests = engine_case.requests.size();
+  scenario.workload->classes.resize(kTestClasses);
   for (std::size_t c = 0; c < kTestClasses; ++c) {
-    scenario.workload.classes[c].name = std::string(1, static_cast<char>('a' + c));
+    scenario.workload->classes[c].name = std::string(1, static_cast<char>('a' + c));
   }
   if (engine_case.horizon) {
     scenario.measure.horizon_s = static_cast<double>(*engine_case.horizon) * 1e-9;

@@ -1,4 +1,5 @@
 #include "testing/random_drafts.h"
+#include "servecast/workload_spec.h"
 
 #include <algorithm>
 #include <vector>

@@ -11,14 +11,18 @@
 #include <string_view>
 #include <vector>
 
+#include "servecast/boxed.h"
 #include "servecast/cluster_spec.h"
 #include "servecast/engine_spec.h"
 #include "servecast/hardware_spec.h"
 #include "servecast/model_spec.h"
 #include "servecast/result.h"
-#include "servecast/workload_spec.h"
+#include "servecast/target_spec.h"
 
 namespace servecast {
+
+struct WorkloadSpec;
+extern template class Boxed<WorkloadSpec>;
 
 inline constexpr int kScenarioSchema = 1;
 // Fixed by memory: a request costs about 100 bytes in a run.
@@ -117,7 +121,7 @@ struct Scenario {
   SchedulerSpec scheduler;
   LatencySpec latency;
   CalibrationSpec calibration;
-  WorkloadSpec workload;
+  Boxed<WorkloadSpec> workload;  // workload_spec.h
   std::vector<SloSpec> slo;
   MeasureSpec measure;
 

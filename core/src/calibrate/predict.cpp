@@ -10,6 +10,7 @@
 #include "cost/model_cost.h"
 #include "metrics/records.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 #include "serving/batch.h"
 #include "serving/policy.h"
 
@@ -19,11 +20,11 @@ namespace {
 // What ran to its end, or an issue of what never ends.
 Result<Simulation> RunToEnd(Scenario s, const Trace& trace, std::optional<std::int64_t> concurrency,
                             SimulationHooks hooks) {
-  s.workload.requests = static_cast<std::int64_t>(trace.rows.size());
-  s.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
-  s.workload.output_tokens.distribution = LengthDistribution::kTrace;
-  s.workload.arrivals.process = concurrency ? ArrivalProcess::kClosedLoop : ArrivalProcess::kTrace;
-  if (concurrency) s.workload.arrivals.concurrency = *concurrency;
+  s.workload->requests = static_cast<std::int64_t>(trace.rows.size());
+  s.workload->prompt_tokens.distribution = LengthDistribution::kTrace;
+  s.workload->output_tokens.distribution = LengthDistribution::kTrace;
+  s.workload->arrivals.process = concurrency ? ArrivalProcess::kClosedLoop : ArrivalProcess::kTrace;
+  if (concurrency) s.workload->arrivals.concurrency = *concurrency;
   Result<Simulation> simulation = Simulation::Create(std::move(s), trace, std::move(hooks));
   if (!simulation.ok()) return simulation;
   while (!simulation.value().Advance(INT64_MAX)) {
@@ -131,7 +132,7 @@ Result<Scenario> WithBlackbox(Scenario server) {
 
 Scenario ServerOf(Scenario scenario) {
   if (scenario.latency.backend != "blackbox") scenario.latency.backend = "analytic";
-  scenario.workload = {};
+  *scenario.workload = {};
   scenario.slo.clear();
   scenario.measure = {};
   return scenario;

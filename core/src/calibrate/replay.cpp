@@ -9,6 +9,7 @@
 #include "calibrate/training.h"
 #include "servecast/simulation.h"
 #include "servecast/trace.h"
+#include "servecast/workload_spec.h"
 #include "serving/hooks.h"
 
 namespace servecast {
@@ -135,14 +136,14 @@ Result<std::vector<ReplayDistance>> CompareReplay(const StepTrace& trace, Scenar
                  static_cast<double>(last - j.arrived) * 1e-6, j.output);
   }
   measured.itl = MeasuredGaps(trace, row_of, of_row.size(), from);
-  scenario.workload = {};
+  *scenario.workload = {};
   scenario.slo.clear();
   scenario.measure = {};
   scenario.cluster.pool().replicas = 1;  // a trace of steps is of one engine
-  scenario.workload.requests = static_cast<std::int64_t>(of_row.size());
-  scenario.workload.prompt_tokens.distribution = LengthDistribution::kTrace;
-  scenario.workload.output_tokens.distribution = LengthDistribution::kTrace;
-  scenario.workload.arrivals.process = ArrivalProcess::kTrace;
+  scenario.workload->requests = static_cast<std::int64_t>(of_row.size());
+  scenario.workload->prompt_tokens.distribution = LengthDistribution::kTrace;
+  scenario.workload->output_tokens.distribution = LengthDistribution::kTrace;
+  scenario.workload->arrivals.process = ArrivalProcess::kTrace;
   TokenGaps gaps(of_row.size(), from);
   SimulationHooks hooks;
   hooks.observer = &gaps;

@@ -10,6 +10,7 @@
 #include "base/text.h"
 #include "cost/compared.h"
 #include "cost/fitted_constants.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -60,13 +61,13 @@ void CheckLengths(const CalibrationSpec& c, std::string_view of, const std::stri
 
 void CheckLoad(const Scenario& s, std::vector<std::string>& lines) {
   const CalibrationSpec& c = s.calibration;
-  const ArrivalSpec& arrivals = s.workload.arrivals;
+  const ArrivalSpec& arrivals = s.workload->arrivals;
   const bool rate = HasRate(arrivals.process);
   if (!rate && arrivals.process != ArrivalProcess::kClosedLoop) return;
   const Range* seen = SeenOf(c, rate ? "rate_per_s" : "concurrency");
   const double replicas = static_cast<double>(s.cluster.Replicas());
   // Arrivals of sessions are their first turns.
-  const double all = rate ? arrivals.rate_per_s * static_cast<double>(s.workload.sessions.turns)
+  const double all = rate ? arrivals.rate_per_s * static_cast<double>(s.workload->sessions.turns)
                           : static_cast<double>(arrivals.concurrency);
   const double each = all / replicas;
   if (seen != nullptr) {
@@ -242,7 +243,7 @@ std::vector<std::string> CalibrationMismatches(const Scenario& s) {
 
 std::vector<std::string> BeyondCalibration(const Scenario& s) {
   std::vector<std::string> lines;
-  const WorkloadSpec& w = s.workload;
+  const WorkloadSpec& w = *s.workload;
   CheckLengths(s.calibration, "prompt_tokens", "Prompts", w.prompt_tokens, lines);
   CheckLengths(s.calibration, "output_tokens", "Outputs", w.output_tokens, lines);
   for (const ClassSpec& own : w.classes) {

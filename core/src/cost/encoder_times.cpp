@@ -5,6 +5,7 @@
 
 #include "cost/all_reduce.h"
 #include "cost/power_limit.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -29,7 +30,7 @@ double AttentionFlops(const VisionSpec& v, double patches) {
 EncoderTimes::EncoderTimes(const Scenario& s, const ModelCost& cost) {
   const VisionSpec& v = s.model.vision;
   if (!v.On()) return;
-  const ImageSpec& images = s.workload.images;
+  const ImageSpec& images = s.workload->images;
   const double tokens = D(ImageEmbeds(v, images.width, images.height));
   const double patches = tokens * D(v.merge_size * v.merge_size);
   const VisionParameters parameters = VisionParametersOf(s.model);
@@ -56,8 +57,8 @@ EncoderTimes::EncoderTimes(const Scenario& s, const ModelCost& cost) {
 
 void LeaveToEncoders(const PoolSpec& pool, Scenario& s) {
   if (pool.role != PoolRole::kEncode) {
-    s.workload.images.per_request = 0;
-    for (ClassSpec& each : s.workload.classes) each.images_per_request.reset();
+    s.workload->images.per_request = 0;
+    for (ClassSpec& each : s.workload->classes) each.images_per_request.reset();
     return;
   }
   ModelSpec encoder;
@@ -81,7 +82,7 @@ void LeaveToEncoders(const PoolSpec& pool, Scenario& s) {
   e.max_loras = 0;
   s.scheduler = {};
   s.latency = {};
-  s.workload.adapters = {};
+  s.workload->adapters = {};
 }
 
 }  // namespace servecast

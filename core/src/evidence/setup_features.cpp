@@ -7,6 +7,7 @@
 #include <iterator>
 
 #include "base/math.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -171,16 +172,16 @@ SetupFeatures FeaturesOf(const Scenario& s) {
   if (s.hardware.compared_as != "none" && s.hardware.changed.empty())
     f.gpu = s.hardware.compared_as;
   if (s.engine.compared_as != "none" && s.engine.changed.empty()) f.engine = s.engine.compared_as;
-  f.run = RunOf(s.workload);
+  f.run = RunOf(*s.workload);
   f.expert_parallel = s.model.num_local_experts > 0 && s.engine.enable_expert_parallel;
   f.tensor_parallel = static_cast<double>(pool.tensor_parallel);
   f.active_billions = ActiveBillions(s.model);
   f.gpus = static_cast<double>(pool.tensor_parallel * pool.attention_data_parallel);
   f.prompt =
-      MeanTokens(s.workload.prompt_tokens, 0) + static_cast<double>(s.workload.prefix.tokens);
-  f.output = MeanTokens(s.workload.output_tokens, f.prompt);
+      MeanTokens(s.workload->prompt_tokens, 0) + static_cast<double>(s.workload->prefix.tokens);
+  f.output = MeanTokens(s.workload->output_tokens, f.prompt);
   if (f.run == RunKind::kLoop) {
-    f.clients = static_cast<double>(s.workload.arrivals.concurrency) /
+    f.clients = static_cast<double>(s.workload->arrivals.concurrency) /
                 static_cast<double>(std::max<std::int64_t>(pool.replicas, 1));
   }
   return f;

@@ -8,6 +8,7 @@
 #include "base/base.h"
 #include "base/text.h"
 #include "metrics/words.h"
+#include "servecast/workload_spec.h"
 #include "workload/adapters.h"
 
 namespace servecast {
@@ -117,7 +118,7 @@ class Lister {
     if (s_.cluster.Replicas() < 2) return;
     static constexpr const char* kOfPrefixes[] = {"cache_aware", "prefix_aware", "kv_lookup"};
     std::vector<const char*> routers = {"least_outstanding", "prefix_affinity"};
-    if (MayReuse(s_.workload)) routers.insert(routers.end(), kOfPrefixes, std::end(kOfPrefixes));
+    if (MayReuse(*s_.workload)) routers.insert(routers.end(), kOfPrefixes, std::end(kOfPrefixes));
     for (const char* router : routers) {
       if (s_.cluster.router == router) continue;
       Add(Format("router {}", router), {Format(R"(cluster.router={{"policy":"{}"}})", router)});

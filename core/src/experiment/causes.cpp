@@ -12,6 +12,7 @@
 #include "experiment/advise.h"
 #include "experiment/server_figures.h"
 #include "metrics/words.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -233,7 +234,7 @@ class CauseLister {
 
   void Load() {
     Lengths();
-    const ArrivalSpec& a = s_.workload.arrivals;
+    const ArrivalSpec& a = s_.workload->arrivals;
     if (!HasRate(a.process)) return;
     if (a.process == ArrivalProcess::kPoisson || a.process == ArrivalProcess::kConstant) {
       Add("arrivals", "requests come in bursts (gaps with twice the spread)",
@@ -256,7 +257,7 @@ class CauseLister {
     const auto prompt = ValueOf(measured_, "prompt_tokens_mean"),
                output = ValueOf(measured_, "output_tokens_mean");
     if (!prompt || !output || !slower_) return;
-    if (s_.workload.prompt_tokens.distribution != LengthDistribution::kFixed) return;
+    if (s_.workload->prompt_tokens.distribution != LengthDistribution::kFixed) return;
     constexpr double kSigma = 0.8, kZ99 = 2.3263478740408408;  // chats have 0.7 to 1.2
     const auto spread = [](const char* member, double mean) {
       const double median = mean * Exp(-kSigma * kSigma / 2);

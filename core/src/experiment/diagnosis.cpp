@@ -16,6 +16,7 @@
 #include "experiment/scaled_times.h"
 #include "metrics/words.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 #include "serving/hooks.h"
 
 namespace servecast {
@@ -62,7 +63,7 @@ struct Diagnosis::State {
   static Result<Scenario> Read(const std::string& text) {
     Result<Scenario> read = ParseScenario(text);
     if (!read.ok()) return read;
-    std::int64_t& requests = read.value().workload.requests;
+    std::int64_t& requests = read.value().workload->requests;
     if (!ReplaysTrace(read.value())) {
       requests = std::min(requests, IsSteady(read.value()) ? kMostOfSteady : kMostOfOthers);
     }
@@ -311,7 +312,7 @@ struct Diagnosis::State {
     for (PoolSpec& pool : plain.cluster.pools) {
       if (pool.engine) pool.engine->num_gpu_blocks_override.reset();
     }
-    plain.workload.requests = 1;
+    plain.workload->requests = 1;
     Result<Simulation> made = Simulation::Create(std::move(plain), trace);
     return made.ok() ? made.value().Snapshot(ReportDetail::kSummary).kv_tokens : 0;
   }
@@ -381,7 +382,7 @@ Result<Diagnosis> Diagnosis::Create(std::string document, ServerFacts facts, Tra
   s.trace = std::move(trace);
   s.found.figures = FiguresOf(s.facts.measured);
   if (ReplaysTrace(s.scenario)) s.seeds_wanted = 1;
-  s.found.requests_per_run = s.scenario.workload.requests;
+  s.found.requests_per_run = s.scenario.workload->requests;
   Issues issues = s.StartNext();
   if (!issues.empty()) return issues;
   return Diagnosis(std::move(state));

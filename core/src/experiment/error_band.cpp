@@ -18,6 +18,7 @@
 #include "experiment/verdict_text.h"
 #include "metrics/words.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 #include "serving/hooks.h"
 
 namespace servecast {
@@ -189,7 +190,7 @@ std::optional<ErrorBand> ErrorBand::Create(Scenario scenario, Trace trace) {
   s.factors = NodesOf(s.error, MeasuredScale());
   s.scenario = std::move(scenario);
   s.trace = std::move(trace);
-  std::int64_t& requests = s.scenario.workload.requests;
+  std::int64_t& requests = s.scenario.workload->requests;
   if (!ReplaysTrace(s.scenario)) requests = std::min(requests, kMostRequests);
   return ErrorBand(std::move(state));
 }

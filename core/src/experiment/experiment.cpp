@@ -17,6 +17,7 @@
 #include "metrics/saturation.h"
 #include "metrics/summarize.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 #include "serving/hooks.h"
 
 namespace servecast {
@@ -58,11 +59,11 @@ struct Experiment::State {
       : scenario(std::move(s)),
         trace(std::move(t)),
         options(o),
-        length(scenario.workload.requests) {}
+        length(scenario.workload->requests) {}
 
   Result<Simulation> Make(Scenario s, std::size_t run) const {
     s.seed = SeedOfRun(scenario.seed, run);
-    s.workload.requests = length;
+    s.workload->requests = length;
     SimulationHooks hooks;
     // The first one's course is shown; of a round of other runs its first tells how near saturation
     // they are.
@@ -171,7 +172,7 @@ struct Experiment::State {
   // A first run of conversations that begin and end alone takes more steps a request than one with
   // all of them. Where runs cannot be that long, what it took stands.
   void PriceConversations(const Report& report) {
-    if (lives.seconds <= 0 || !HasRate(scenario.workload.arrivals.process)) return;
+    if (lives.seconds <= 0 || !HasRate(scenario.workload->arrivals.process)) return;
     const auto requests = static_cast<double>(first_length);
     const double steps = static_cast<double>(report.steps) / report.simulated_s * requests *
                          lives.seconds / lives.requests;

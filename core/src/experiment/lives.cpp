@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "servecast/workload_spec.h"
 #include "workload/arrivals.h"
 
 namespace servecast {
@@ -46,7 +47,7 @@ double ServedSeconds(const Report& report, const ClusterSpec& cluster, double e2
 }
 
 Lives LivesOf(const Scenario& scenario, double e2e_s) {
-  const WorkloadSpec& w = scenario.workload;
+  const WorkloadSpec& w = *scenario.workload;
   const bool loop = w.arrivals.process == ArrivalProcess::kClosedLoop;
   if (!loop && !HasRate(w.arrivals.process)) return {};
   const double pause_s = loop ? w.arrivals.think_time_s : 0;

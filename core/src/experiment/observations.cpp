@@ -8,6 +8,7 @@
 
 #include "base/sort.h"
 #include "metrics/targets.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -129,7 +130,7 @@ class Reader {
   bool Concerns(const SloSpec& slo, std::uint32_t i) const {
     return slo.of_class.empty() ||
            (!requests_.of_class.empty() &&
-            s_.workload.classes[requests_.of_class[i]].name == slo.of_class);
+            s_.workload->classes[requests_.of_class[i]].name == slo.of_class);
   }
 
   double LatencyMs(SloMetric metric, std::uint32_t i) const {

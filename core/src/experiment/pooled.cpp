@@ -9,6 +9,7 @@
 #include "metrics/samples.h"
 #include "metrics/summarize.h"
 #include "metrics/targets.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -45,7 +46,7 @@ class Pooler {
         lasting_(findings.lives.has_value()) {
     const bool classes = std::any_of(runs.begin(), runs.end(),
                                      [](const Observations& run) { return !run.of_class.empty(); });
-    if (classes) out_.classes.resize(s_.workload.classes.size());
+    if (classes) out_.classes.resize(s_.workload->classes.size());
     out_.targets.resize(s_.slo.size());
   }
 
@@ -129,7 +130,7 @@ class Pooler {
       for (std::size_t c = 0; c <= classes.size(); ++c) {
         const std::vector<double>& sorted = c < classes.size() ? classes[c] : all;
         const std::string_view name =
-            c < classes.size() ? std::string_view(s_.workload.classes[c].name) : "";
+            c < classes.size() ? std::string_view(s_.workload->classes[c].name) : "";
         if (slo.of_class != name || sorted.empty()) continue;
         out_.targets[k].ms = Percentile(sorted, slo.percentile);
       }

@@ -2,6 +2,7 @@
 #include "experiment/replications.h"
 
 #include "base/random.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 
@@ -12,11 +13,11 @@ std::int64_t SeedOfRun(std::int64_t seed, std::size_t run) {
 }
 
 bool ReplaysTrace(const Scenario& scenario) {
-  return scenario.workload.arrivals.process == ArrivalProcess::kTrace;
+  return scenario.workload->arrivals.process == ArrivalProcess::kTrace;
 }
 
 bool IsSteady(const Scenario& scenario) {
-  const ArrivalSpec& a = scenario.workload.arrivals;
+  const ArrivalSpec& a = scenario.workload->arrivals;
   return a.process != ArrivalProcess::kStatic && a.profile == RateProfile::kFlat &&
          a.spikes.empty() && !scenario.measure.horizon_s &&
          scenario.cluster.failures.schedule.empty() &&

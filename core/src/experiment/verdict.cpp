@@ -12,6 +12,7 @@
 #include "metrics/targets.h"
 #include "metrics/unseen.h"
 #include "metrics/words.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -81,12 +82,12 @@ std::string PerSecond(double rate) { return ShortNumber(rate) + " req/s"; }
 
 // The rate that the document states, where it is that of requests.
 std::optional<double> StatedRate(const Scenario& s) {
-  const ArrivalSpec& a = s.workload.arrivals;
+  const ArrivalSpec& a = s.workload->arrivals;
   const bool plain = std::none_of(
-      s.workload.classes.begin(), s.workload.classes.end(),
+      s.workload->classes.begin(), s.workload->classes.end(),
       [](const ClassSpec& c) { return c.rate_per_s.has_value() || c.turns.value_or(1) > 1; });
   if (!HasRate(a.process) || a.profile != RateProfile::kFlat || !a.spikes.empty() || !plain ||
-      s.workload.sessions.turns > 1) {
+      s.workload->sessions.turns > 1) {
     return std::nullopt;
   }
   return a.rate_per_s;
@@ -104,7 +105,7 @@ std::string Capped(const ArrivalSpec& a, double completed, std::optional<double>
 }
 
 std::string LoadOf(const Scenario& s, const Report& r, const Unseen& unseen) {
-  const ArrivalSpec& a = s.workload.arrivals;
+  const ArrivalSpec& a = s.workload->arrivals;
   const std::optional<double> rate = StatedRate(s);
   const std::string capped = Capped(a, r.requests_per_s, rate);
   if (rate) return " at " + PerSecond(*rate) + capped;
@@ -112,7 +113,7 @@ std::string LoadOf(const Scenario& s, const Report& r, const Unseen& unseen) {
   if (a.process == ArrivalProcess::kStatic)
     return " with " + Count(r.arrived, "request") + " at once";
   if (a.process == ArrivalProcess::kTrace) return " under this trace";
-  if (s.workload.sessions.turns > 1 && a.profile == RateProfile::kFlat && a.spikes.empty()) {
+  if (s.workload->sessions.turns > 1 && a.profile == RateProfile::kFlat && a.spikes.empty()) {
     return Format(" at {} conversations/s", ShortNumber(a.rate_per_s));
   }
   if (unseen.load.empty()) return " under this load" + capped;
@@ -337,8 +338,8 @@ void JudgeTooShort(const Scenario& s, Report& r) {
   r.verdict.state = VerdictState::kNear;
   r.verdict.sentence =
       Format("{} is too close to call{}: {} last too long for runs of {}.", Subject(s), Load(s, r),
-             s.workload.arrivals.process == ArrivalProcess::kClosedLoop ? "the cycles of clients"
-                                                                        : "conversations",
+             s.workload->arrivals.process == ArrivalProcess::kClosedLoop ? "the cycles of clients"
+                                                                         : "conversations",
              Count(r.certainty->requests_per_run, "request"));
   AddNote("More requests a run (workload.requests) would tell.", r);
 }
@@ -358,10 +359,10 @@ std::string Simulated(const Findings& findings, bool overloaded, const Report& r
 }  // namespace
 
 std::optional<double> OfferedRate(const Scenario& s) {
-  const ArrivalSpec& a = s.workload.arrivals;
-  if (s.workload.sessions.turns > 1 && HasRate(a.process) && a.profile == RateProfile::kFlat &&
-      a.spikes.empty() && s.workload.classes.empty()) {
-    return a.rate_per_s * static_cast<double>(s.workload.sessions.turns);
+  const ArrivalSpec& a = s.workload->arrivals;
+  if (s.workload->sessions.turns > 1 && HasRate(a.process) && a.profile == RateProfile::kFlat &&
+      a.spikes.empty() && s.workload->classes.empty()) {
+    return a.rate_per_s * static_cast<double>(s.workload->sessions.turns);
   }
   return StatedRate(s);
 }

@@ -6,6 +6,7 @@
 #include "base/math.h"
 #include "base/text.h"
 #include "export/targets.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -51,7 +52,7 @@ Around AroundOf(const LengthSpec& length, double prompt_mean) {
 
 class Bench {
  public:
-  explicit Bench(ExportJob& job) : job_(job), w_(job.scenario().workload) {}
+  explicit Bench(ExportJob& job) : job_(job), w_(*job.scenario().workload) {}
 
   std::string Write() {
     const bool images = SendsImages();

@@ -1,6 +1,7 @@
 #include "io/draft_checks.h"
 
 #include "base/text.h"
+#include "servecast/workload_spec.h"
 #include "serving/replica/acceptance_curves.h"
 #include "serving/replica/draft_rules.h"
 
@@ -81,8 +82,8 @@ void CheckDrafts(const Scenario& s, Issues& issues) {
                              e.max_num_batched_tokens,
                              e.max_num_batched_tokens - TokenBudget(e) + 1, e.max_num_seqs)});
   }
-  for (std::size_t i = 0; i < s.workload.classes.size(); ++i) {
-    const std::optional<double>& length = s.workload.classes[i].acceptance_length;
+  for (std::size_t i = 0; i < s.workload->classes.size(); ++i) {
+    const std::optional<double>& length = s.workload->classes[i].acceptance_length;
     const auto longest = static_cast<double>(1 + drafts.num_speculative_tokens);
     if (!length || *length <= longest) continue;
     issues.push_back({Format("/workload/classes/{}/acceptance_length", i),

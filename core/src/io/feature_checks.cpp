@@ -6,6 +6,7 @@
 #include "base/text.h"
 #include "cost/model_cost.h"
 #include "cost/power_limit.h"
+#include "servecast/workload_spec.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
 
@@ -22,7 +23,7 @@ constexpr std::string_view kBackend = "/latency/backend";
 
 // The first class with time-outs, by number; as many as there are: none.
 std::size_t FirstWithTimeout(const Scenario& s) {
-  const std::vector<ClassSpec>& classes = s.workload.classes;
+  const std::vector<ClassSpec>& classes = s.workload->classes;
   std::size_t i = 0;
   while (i < classes.size() && !classes[i].timeout_s) ++i;
   return i;
@@ -86,20 +87,20 @@ constexpr FeatureRow kRows[] = {
      "/cluster/rolling_update", "none", "with cluster.rolling_update"},
     {kSlowdowns, kOfCompat, [](S s) { return s.cluster.slowdowns.On(); }, "/cluster/slowdowns",
      "none", "with cluster.slowdowns"},
-    {kTimeouts, kRules, [](S s) { return FirstWithTimeout(s) < s.workload.classes.size(); },
+    {kTimeouts, kRules, [](S s) { return FirstWithTimeout(s) < s.workload->classes.size(); },
      "/workload/classes/*/timeout_s", "none", "with time-outs"},
     {kClosedLoop, kOfCompat,
-     [](S s) { return s.workload.arrivals.process == ArrivalProcess::kClosedLoop; },
+     [](S s) { return s.workload->arrivals.process == ArrivalProcess::kClosedLoop; },
      "/workload/arrivals/process", "any other", "in a closed loop"},
-    {kCappedClients, kOfCompat, [](S s) { return CapsClients(s.workload.arrivals); },
+    {kCappedClients, kOfCompat, [](S s) { return CapsClients(s.workload->arrivals); },
      "/workload/arrivals/max_concurrency", "none", "with max_concurrency"},
-    {kRetries, kRules, [](S s) { return s.workload.retries.On(); }, "/workload/retries/max", "0",
+    {kRetries, kRules, [](S s) { return s.workload->retries.On(); }, "/workload/retries/max", "0",
      "with workload.retries"},
-    {kHedges, kRules, [](S s) { return s.workload.retries.Hedges(); },
+    {kHedges, kRules, [](S s) { return s.workload->retries.Hedges(); },
      "/workload/retries/hedge_after_s", "none", "with hedged requests"},
     {kRetriedCaps, 0,
      [](S s) {
-       return s.workload.retries.On() &&
+       return s.workload->retries.On() &&
               (s.engine.max_num_queued_reqs || s.engine.max_num_queued_tokens);
      },
      "/workload/retries/max", "0", "with caps of the queue"},
@@ -116,7 +117,7 @@ constexpr FeatureRow kRows[] = {
     {kAdapters, kAll, [](S s) { return s.engine.max_loras > 0; }, "/engine/max_loras", "0",
      "with max_loras above 0"},
     {kImages, kAll,
-     [](S s) { return s.workload.HasImages() && s.cluster.pool().role != PoolRole::kEncode; },
+     [](S s) { return s.workload->HasImages() && s.cluster.pool().role != PoolRole::kEncode; },
      "/workload/images/per_request", "0", "with images"},
     {kQueueCaps, kRules, [](S s) { return s.engine.max_num_queued_reqs.has_value(); },
      "/engine/max_num_queued_reqs", "none", "with max_num_queued_reqs"},

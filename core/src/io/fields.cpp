@@ -577,7 +577,7 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
   v.Object({.name = "calibration", .nullable = true, .idle = !s.calibration.On()},
            [&](FieldVisitor& inner) { Describe(inner, s.calibration, base.calibration); });
   v.Object({.name = "workload"},
-           [&](FieldVisitor& inner) { Describe(inner, s.workload, base.workload); });
+           [&](FieldVisitor& inner) { Describe(inner, *s.workload, *base.workload); });
   ListOf slo(s.slo, base.slo,
              [](FieldVisitor& w, SloSpec& item, const SloSpec& b) { Describe(w, item, b); });
   v.List({.name = "slo", .min = 0, .max = 32, .help = "latency targets"}, slo);

@@ -1,5 +1,6 @@
 // The fields of a scenario's workload; see fields.cpp.
 #include "io/fields_of.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {

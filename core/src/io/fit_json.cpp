@@ -9,6 +9,7 @@
 #include "io/field_writer.h"
 #include "io/json_document.h"
 #include "io/json_writer.h"
+#include "servecast/workload_spec.h"
 #include "workload/trace_moments.h"
 
 namespace servecast {
@@ -102,7 +103,7 @@ std::vector<FitComparison> CompareFit(const Trace& trace, const FittedTrace& fit
 
 std::string WorkloadJson(const WorkloadSpec& workload, bool with_arrivals) {
   Scenario scenario;
-  scenario.workload = workload;
+  *scenario.workload = workload;
   nlohmann::json json = WriteScenario(scenario, Scenario{}, FieldsWritten::kChanged)["workload"];
   if (!with_arrivals) json.erase("arrivals");
   return CompactJson(json);

@@ -9,6 +9,8 @@
 
 namespace servecast {
 
+struct WorkloadSpec;
+
 struct FitComparison {
   const char* name;
   const char* unit;

@@ -4,6 +4,7 @@
 
 #include "base/text.h"
 #include "io/draft_checks.h"
+#include "servecast/workload_spec.h"
 #include "serving/cluster/router.h"
 
 namespace servecast {
@@ -11,7 +12,7 @@ namespace servecast {
 void CheckImages(const Scenario& s, Issues& issues) {
   const VisionSpec& vision = s.model.vision;
   if (!vision.On()) {
-    if (s.workload.HasImages()) {
+    if (s.workload->HasImages()) {
       issues.push_back(
           {"/model/vision/num_hidden_layers",
            "found 0, allowed from 1 up: workload.images needs the encoder of a model that reads "
@@ -55,7 +56,7 @@ void CheckImages(const Scenario& s, Issues& issues) {
                              "disable_chunked_mm_input: no step would have room for it",
                              e.max_num_batched_tokens, MostImageTokens(vision))});
   }
-  if (!s.workload.HasImages()) return;
+  if (!s.workload->HasImages()) return;
   const std::int64_t heads = vision.num_attention_heads;
   const std::int64_t tp = s.cluster.pool().tensor_parallel;
   if (e.mm_encoder_tp_mode == EncoderParallel::kWeights && heads > 0 && heads % tp != 0) {
@@ -65,7 +66,7 @@ void CheckImages(const Scenario& s, Issues& issues) {
                 "encoder's {} heads do not divide over",
                 tp, heads)});
   }
-  const ImageSpec& images = s.workload.images;
+  const ImageSpec& images = s.workload->images;
   constexpr std::int64_t kMostRatio = 200;  // transformers' smart_resize refuses others
   if (vision.image_size == 0 &&
       std::max(images.width, images.height) > kMostRatio * std::min(images.width, images.height)) {
@@ -87,7 +88,7 @@ void CheckEncoders(const Scenario& s, std::size_t pool, Issues& issues) {
            "found \"encode\", allowed behind all pools that it encodes for: a report's memory is "
            "that of the first");
   }
-  if (!s.workload.HasImages()) {
+  if (!s.workload->HasImages()) {
     refuse("role", "found \"encode\", allowed with workload.images only: text needs no encoder");
   }
   if (cluster.Scales() && !cluster.scaling.On()) {

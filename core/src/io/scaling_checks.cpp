@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "io/feature_checks.h"
 #include "io/pool_checks.h"
+#include "servecast/workload_spec.h"
 #include "serving/scaling/scaler.h"
 
 namespace servecast {
@@ -199,7 +200,7 @@ double ThinkS(const WorkloadSpec& workload) {
 // once it is known, `trace_s`.
 double SpanS(const Scenario& scenario, double trace_s) {
   if (scenario.measure.horizon_s) return *scenario.measure.horizon_s;
-  const WorkloadSpec& workload = scenario.workload;
+  const WorkloadSpec& workload = *scenario.workload;
   const ArrivalSpec& arrivals = workload.arrivals;
   const auto requests = static_cast<double>(workload.requests);
   const double think_s = ThinkS(workload);
@@ -260,11 +261,11 @@ void CheckSlowdowns(const Scenario& scenario, Issues& issues) {
 
 Issues CheckChanceOver(const Scenario& scenario, const Trace& trace) {
   Issues issues;
-  const ArrivalSpec& arrivals = scenario.workload.arrivals;
+  const ArrivalSpec& arrivals = scenario.workload->arrivals;
   if (arrivals.process != ArrivalProcess::kTrace || trace.rows.empty()) return issues;
   std::int64_t last = 0;
   for (const TraceRow& row : trace.rows) last = std::max(last, row.arrival_ns);
-  const double requests = static_cast<double>(scenario.workload.requests);
+  const double requests = static_cast<double>(scenario.workload->requests);
   const double times = arrivals.repeat > 0
                            ? static_cast<double>(arrivals.repeat)
                            : std::ceil(requests / static_cast<double>(trace.rows.size()));
@@ -287,7 +288,7 @@ void CheckFailures(const Scenario& scenario, Issues& issues) {
   }
   CheckReplicas(cluster.failures.schedule, cluster.Replicas(), "/cluster/failures/schedule",
                 issues);
-  const ArrivalSpec& arrivals = scenario.workload.arrivals;
+  const ArrivalSpec& arrivals = scenario.workload->arrivals;
   const bool loop = arrivals.process == ArrivalProcess::kClosedLoop;
   if (scenario.cluster.failures.detect_s > 0 && (loop || CapsClients(arrivals))) {
     issues.push_back({"/cluster/failures/detect_s",

@@ -20,6 +20,7 @@
 #include "io/variants.h"
 #include "io/workload_checks.h"
 #include "servecast/scenario.h"
+#include "servecast/workload_spec.h"
 #include "serving/cluster/router.h"
 
 namespace servecast {
@@ -209,7 +210,7 @@ void CheckSlo(const Scenario& s, Issues& issues) {
                         "\"attainment\""});
     }
     if (slo.of_class.empty()) continue;
-    const std::vector<ClassSpec>& classes = s.workload.classes;
+    const std::vector<ClassSpec>& classes = s.workload->classes;
     if (std::none_of(classes.begin(), classes.end(),
                      [&slo](const ClassSpec& c) { return c.name == slo.of_class; })) {
       issues.push_back({path + "/class", Format("found {}, allowed the name of a class of the "
@@ -324,7 +325,7 @@ void CheckTogether(const Scenario& s, Issues& issues) {
   CheckRouter("router", s.cluster.router, s.cluster.router_params, issues);
   CheckRouter("decode_router", s.cluster.decode_router, s.cluster.decode_router_params, issues);
   CheckRouter("encode_router", s.cluster.encode_router, s.cluster.encode_router_params, issues);
-  CheckWorkload(s.workload, issues);
+  CheckWorkload(*s.workload, issues);
   CheckSlo(s, issues);
   CheckCalibration(s.calibration, issues);
 }

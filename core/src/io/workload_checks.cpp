@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "io/draft_checks.h"
 #include "io/json_document.h"
+#include "servecast/workload_spec.h"
 #include "workload/retries.h"
 
 namespace servecast {
@@ -159,7 +160,7 @@ void CheckAdapters(const Scenario& s, Issues& issues) {
   const EngineSpec& e = s.engine;
   constexpr const char* kSeats = "/engine/max_loras";
   if (e.max_loras == 0) {
-    if (HasAdapters(s.workload)) {
+    if (HasAdapters(*s.workload)) {
       issues.push_back({kSeats, "found 0, allowed from 1 up: the workload has adapters"});
     }
     return;

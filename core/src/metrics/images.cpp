@@ -1,12 +1,13 @@
 // What images took of a run.
 #include "metrics/summarize.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 
 void ReportImages(const RunView& run, Report& report) {
   ImageReport& images = report.images;
   images.on = true;
-  const ImageSpec& spec = run.scenario.workload.images;
+  const ImageSpec& spec = run.scenario.workload->images;
   images.tokens = ImageTokens(run.scenario.model.vision, spec.width, spec.height);
   const TimeNs busy = run.recorder.busy_ns();
   if (busy > 0) {

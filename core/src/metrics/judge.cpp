@@ -11,6 +11,7 @@
 #include "metrics/summarize.h"
 #include "metrics/unseen.h"
 #include "metrics/words.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -221,7 +222,7 @@ constexpr double kNearlyFull = 0.9;
 
 // They are stated, and neither the queue nor a preemption by vLLM's rules asks for them.
 bool PrioritiesAreIdle(const Scenario& s) {
-  const std::vector<ClassSpec>& classes = s.workload.classes;
+  const std::vector<ClassSpec>& classes = s.workload->classes;
   const bool stated = std::any_of(classes.begin(), classes.end(), [&](const ClassSpec& c) {
     return c.priority != classes.front().priority;
   });
@@ -273,7 +274,7 @@ std::string Notes(const Scenario& scenario, const Report& r) {
   if (!failures.On() && (failures.detect_s > 0 || failures.domain_replicas > 1)) {
     add("No replica failed: cluster.failures has neither schedule nor mtbf_s.");
   }
-  if (scenario.workload.retries.hedge_budget && !scenario.workload.retries.Hedges()) {
+  if (scenario.workload->retries.hedge_budget && !scenario.workload->retries.Hedges()) {
     add("No request was sent twice: workload.retries has no hedge_after_s.");
   }
   const std::vector<PoolSpec>& pools = scenario.cluster.pools;

@@ -12,6 +12,7 @@
 #include "metrics/targets.h"
 #include "metrics/time_split.h"
 #include "metrics/work.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -97,7 +98,7 @@ class Summary {
 
   // The class that each target is of.
   void FindClasses() {
-    const std::vector<ClassSpec>& classes = run_.scenario.workload.classes;
+    const std::vector<ClassSpec>& classes = run_.scenario.workload->classes;
     const bool known = !run_.requests.of_class.empty();
     for (std::size_t c = 0; known && c < classes.size(); ++c) {
       report_.classes.emplace_back();
@@ -545,9 +546,9 @@ class Summary {
     r.replicas = run_.replicas;
     r.latency_model = run_.label;
     DoubtPrompts(run_, r);
-    const bool traced = run_.scenario.workload.arrivals.process == ArrivalProcess::kTrace;
+    const bool traced = run_.scenario.workload->arrivals.process == ArrivalProcess::kTrace;
     r.workload_source = traced ? "trace" : "synthetic";
-    r.workload_name = traced ? run_.trace_name : run_.scenario.workload.name;
+    r.workload_name = traced ? run_.trace_name : run_.scenario.workload->name;
     r.workload_requests = run_.requests.size();
     r.resolved_scenario = run_.scenario.resolved_text;
   }

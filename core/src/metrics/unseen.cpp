@@ -2,6 +2,7 @@
 
 #include "base/text.h"
 #include "metrics/words.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -23,7 +24,7 @@ void AddFirst(const NumberTable& rows, double run_s, const char* words,
 Unseen UnseenOf(const Scenario& s, double run_s) {
   Unseen unseen;
   if (s.measure.horizon_s) return unseen;
-  const ArrivalSpec& a = s.workload.arrivals;
+  const ArrivalSpec& a = s.workload->arrivals;
   if (HasRate(a.process)) {
     const double day_s = a.period_h * 3600;
     if (a.profile == RateProfile::kDiurnal && day_s > run_s) {

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "metrics/words.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 
@@ -40,7 +41,7 @@ namespace {
 // What happens to a replica by chance once in a longer time than a run lasts; "": nothing.
 std::string RareWords(const Scenario& scenario) {
   const ClusterSpec& cluster = scenario.cluster;
-  const WorkloadSpec& workload = scenario.workload;
+  const WorkloadSpec& workload = *scenario.workload;
   double span_s = scenario.measure.horizon_s.value_or(0);
   if (span_s == 0 && HasRate(workload.arrivals.process)) {
     span_s = static_cast<double>(workload.requests) / workload.arrivals.rate_per_s;

@@ -16,6 +16,7 @@
 #include "plan/line.h"
 #include "plan/strain.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -32,7 +33,7 @@ constexpr double kHourS = 3600;
 
 // nullopt: the day has more requests than a run may have.
 std::optional<Scenario> OverHours(Scenario s, const std::vector<double>& hours) {
-  ArrivalSpec& arrivals = s.workload.arrivals;
+  ArrivalSpec& arrivals = s.workload->arrivals;
   double sum = 0;
   arrivals.profile = RateProfile::kPiecewise;
   arrivals.rate_factors.clear();
@@ -42,10 +43,10 @@ std::optional<Scenario> OverHours(Scenario s, const std::vector<double>& hours) 
     sum += hours[i];
   }
   // More come than are asked for in one day of fifty; the horizon ends it.
-  const double mean = static_cast<double>(RequestsIn(s.workload, kHourS * sum));
+  const double mean = static_cast<double>(RequestsIn(*s.workload, kHourS * sum));
   const double most = mean + 10 * std::sqrt(mean) * std::max(1.0, arrivals.cv) + 1;
   if (most > static_cast<double>(kMaxRequests)) return std::nullopt;
-  s.workload.requests = static_cast<std::int64_t>(most);
+  s.workload->requests = static_cast<std::int64_t>(most);
   s.measure.horizon_s = kHourS * static_cast<double>(hours.size());
   return s;
 }
@@ -487,7 +488,7 @@ Result<AutoscalePlan> AutoscalePlan::Create(Scenario scenario, Trace trace,
         {"/cluster/rolling_update", "found one, allowed none: it is not modelled beside a scaler"});
   }
   CheckIsNotCapped(scenario, issues);
-  const ArrivalSpec& arrivals = scenario.workload.arrivals;
+  const ArrivalSpec& arrivals = scenario.workload->arrivals;
   const bool trace_alone = ReplaysTrace(scenario);
   if (!HasRate(arrivals.process) && !trace_alone) {
     issues.push_back({"/workload/arrivals/process",

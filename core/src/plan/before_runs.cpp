@@ -10,6 +10,7 @@
 #include "plan/line.h"
 #include "plan/strain.h"
 #include "policies/estimate.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -21,15 +22,15 @@ constexpr double kOfTheLimit = 0.9;  // that a mean step may take where a percen
 
 // Requests per second that are sure to come; 0: not known.
 double SureRate(const Scenario& s) {
-  const ArrivalSpec& a = s.workload.arrivals;
+  const ArrivalSpec& a = s.workload->arrivals;
   const bool even = HasRate(a.process) && a.profile == RateProfile::kFlat && a.spikes.empty();
-  return even ? TotalRate(s.workload) : 0;
+  return even ? TotalRate(*s.workload) : 0;
 }
 
 // Whether tokens of a prompt may be in the cache already.
 bool MayFind(const Scenario& s, const RequestTable& requests) {
-  return s.workload.prefix.groups > 0 || !requests.think.empty() || !s.workload.classes.empty() ||
-         s.workload.arrivals.process == ArrivalProcess::kTrace;
+  return s.workload->prefix.groups > 0 || !requests.think.empty() || !s.workload->classes.empty() ||
+         s.workload->arrivals.process == ArrivalProcess::kTrace;
 }
 
 bool HasLoneSteps(const Scenario& s) {

@@ -19,6 +19,7 @@
 #include "plan/strain.h"
 #include "servecast/plan.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 #include "serving/cluster/deployment.h"
 #include "serving/policy.h"
 
@@ -106,7 +107,7 @@ struct DesignPlan::State {
   Issues Bound() {
     finished = true;
     Scenario drawn = scenario;
-    drawn.workload.requests = std::min(drawn.workload.requests, kDrawn);
+    drawn.workload->requests = std::min(drawn.workload->requests, kDrawn);
     if (drawn.cluster.pools.size() == 1) drawn.UsePool(0);
     const Result<Deployment> deployment = Deploy(drawn);
     if (!deployment.ok()) return Refuse(deployment.issues());
@@ -302,7 +303,7 @@ struct DesignPlan::State {
     const std::string& router = scenario.cluster.router;
     return scenario.cluster.pools.size() == 1 && !scenario.cluster.pool().engine &&
            FindScheduler(scenario.scheduler.policy).as_vllm && e.compat == Compat::kNone &&
-           !e.speculative.On() && !e.kv_offload.On() && !MayReuse(scenario.workload) &&
+           !e.speculative.On() && !e.kv_offload.On() && !MayReuse(*scenario.workload) &&
            IsOwnModel(ChosenLatencyModel(scenario).name) &&
            (router == "round_robin" || router == "random" || router == "least_outstanding");
   }

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "servecast/workload_spec.h"
 #include "workload/workload.h"
 
 namespace servecast {
@@ -24,11 +25,11 @@ bool IsOfTrace(const Trace& trace) {
 }  // namespace
 
 Result<RequestTable> DrawnRequests(const Scenario& s, const Trace& trace) {
-  if (IsOfTrace(trace) || s.workload.requests > kMostKept) return MakeRequests(s, trace);
+  if (IsOfTrace(trace) || s.workload->requests > kMostKept) return MakeRequests(s, trace);
   thread_local std::optional<Drawn> last;
-  if (last && last->seed == s.seed && last->workload == s.workload) return last->requests;
+  if (last && last->seed == s.seed && last->workload == *s.workload) return last->requests;
   Result<RequestTable> made = MakeRequests(s, trace);
-  if (made.ok()) last = Drawn{s.workload, s.seed, made.value()};
+  if (made.ok()) last = Drawn{*s.workload, s.seed, made.value()};
   return made;
 }
 

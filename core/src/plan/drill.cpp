@@ -11,6 +11,7 @@
 #include "experiment/advise.h"
 #include "io/pool_checks.h"
 #include "plan/line.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -39,9 +40,9 @@ Scenario WithSlowReplica(const Scenario& scenario, double share) {
 Scenario WithSpike(const Scenario& scenario, const DrillOptions& options) {
   Scenario s = scenario;
   const double steady_s = 2 * options.spike_s, warmup_s = s.measure.warmup_s;
-  s.workload.requests =
-      RequestsIn(s.workload, warmup_s + 2 * steady_s + options.spike * options.spike_s);
-  s.workload.arrivals.spikes.push_back({warmup_s + steady_s, options.spike_s, options.spike});
+  s.workload->requests =
+      RequestsIn(*s.workload, warmup_s + 2 * steady_s + options.spike * options.spike_s);
+  s.workload->arrivals.spikes.push_back({warmup_s + steady_s, options.spike_s, options.spike});
   s.measure.horizon_s.reset();  // it would end before, or hide what follows
   return s;
 }
@@ -57,8 +58,8 @@ std::optional<Scenario> WithFailure(const Scenario& scenario, std::int64_t first
   const double steady_s = std::max(failures.restart_s, kLeastSteady);
   failures.schedule = {{s.measure.warmup_s + steady_s, static_cast<double>(first)}};
   failures.domain_replicas = replicas;
-  s.workload.requests =
-      RequestsIn(s.workload, s.measure.warmup_s + 2 * steady_s + failures.restart_s);
+  s.workload->requests =
+      RequestsIn(*s.workload, s.measure.warmup_s + 2 * steady_s + failures.restart_s);
   s.measure.horizon_s.reset();
   return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
 }
@@ -72,7 +73,7 @@ std::optional<Scenario> WithSlowdown(const Scenario& scenario) {
   slow.for_s = std::max(s.cluster.failures.restart_s, kLeastS);
   slow.factor = kTwice;
   slow.schedule = {{s.measure.warmup_s + *slow.for_s, 0}};
-  s.workload.requests = RequestsIn(s.workload, s.measure.warmup_s + 3 * *slow.for_s);
+  s.workload->requests = RequestsIn(*s.workload, s.measure.warmup_s + 3 * *slow.for_s);
   s.measure.horizon_s.reset();
   return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
 }
@@ -87,7 +88,8 @@ std::optional<Scenario> WithRollingUpdate(const Scenario& scenario) {
   const std::int64_t at_once = update.Surge(replicas) + update.Unavailable(replicas);
   const double rounds = static_cast<double>(CeilDiv(replicas, at_once));
   update.at_s = s.measure.warmup_s + update.start_s;
-  s.workload.requests = RequestsIn(s.workload, s.measure.warmup_s + (2 + rounds) * update.start_s);
+  s.workload->requests =
+      RequestsIn(*s.workload, s.measure.warmup_s + (2 + rounds) * update.start_s);
   s.measure.horizon_s.reset();
   return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
 }
@@ -136,7 +138,7 @@ std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& option
         {Format("one replica at {} % of its speed", ShortNumber(100 * options.slow_share)),
          WithSlowReplica(scenario, options.slow_share)});
   }
-  const bool has_rate = HasRate(scenario.workload.arrivals.process);
+  const bool has_rate = HasRate(scenario.workload->arrivals.process);
   std::int64_t first = 0;  // of the pool
   for (std::size_t i = 0; i < pools.size() && has_rate; first += pools[i++].replicas) {
     std::vector<std::int64_t> together = {1};

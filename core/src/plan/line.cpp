@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "io/pool_checks.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -62,7 +63,7 @@ void CheckCanPlan(const Scenario& scenario, Issues& issues) {
 }
 
 void CheckIsNotCapped(const Scenario& scenario, Issues& issues) {
-  const ArrivalSpec& arrivals = scenario.workload.arrivals;
+  const ArrivalSpec& arrivals = scenario.workload->arrivals;
   if (!CapsClients(arrivals)) return;
   issues.push_back({"/workload/arrivals/max_concurrency",
                     Format("found {}, allowed none in a plan: requests beyond it wait at their "
@@ -84,15 +85,15 @@ std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options)
         static_cast<double>(asked > 0 ? std::min(asked, kMostReplicas) : kMostReplicas);
     return Line{own, step, std::max(own, most), step, true, "replicas"};
   }
-  const ArrivalSpec& a = scenario.workload.arrivals;
+  const ArrivalSpec& a = scenario.workload->arrivals;
   if (a.process == ArrivalProcess::kTrace) return from(a.rate_scale, "times the trace's rate");
   if (a.process == ArrivalProcess::kClosedLoop) {
     const auto own = static_cast<double>(a.concurrency);
     return Line{own, 1, static_cast<double>(kMaxRequests), 1, false, "clients"};
   }
   if (!HasRate(a.process)) return std::nullopt;
-  return from(TotalRate(scenario.workload),
-              scenario.workload.HasTurns() ? "conversations/s" : "requests/s");
+  return from(TotalRate(*scenario.workload),
+              scenario.workload->HasTurns() ? "conversations/s" : "requests/s");
 }
 
 Scenario ScenarioAt(const Scenario& scenario, const PlanOptions& options, double at) {
@@ -101,15 +102,15 @@ Scenario ScenarioAt(const Scenario& scenario, const PlanOptions& options, double
     s.cluster.pools[options.pool].replicas = Whole(at);
     return s;
   }
-  ArrivalSpec& a = s.workload.arrivals;
+  ArrivalSpec& a = s.workload->arrivals;
   if (a.process == ArrivalProcess::kTrace) {
     a.rate_scale = at;
   } else if (a.process == ArrivalProcess::kClosedLoop) {
     a.concurrency = Whole(at);
   } else {
-    const double times = at / TotalRate(scenario.workload);
+    const double times = at / TotalRate(*scenario.workload);
     a.rate_per_s *= times;
-    for (ClassSpec& c : s.workload.classes) {
+    for (ClassSpec& c : s.workload->classes) {
       if (c.rate_per_s) *c.rate_per_s *= times;
     }
   }

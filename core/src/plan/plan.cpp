@@ -19,6 +19,7 @@
 #include "plan/so_far.h"
 #include "plan/strain.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 #include "serving/cluster/deployment.h"
 #include "serving/hooks.h"
 #include "workload/workload.h"
@@ -51,7 +52,7 @@ std::optional<NeverKept> NeverKeptOf(const Scenario& scenario, const RunRecords&
       const bool foreign =
           !slo.of_class.empty() &&
           (run.requests.of_class.empty() ||
-           scenario.workload.classes[run.requests.of_class[i]].name != slo.of_class);
+           scenario.workload->classes[run.requests.of_class[i]].name != slo.of_class);
       if (foreign) continue;
       all += 1;
       dropped += run.results.state[i] == RequestState::kDropped ? 1 : 0;
@@ -73,17 +74,17 @@ struct Plan::State {
       : p(std::move(s), o, line), trace(std::move(t)), deployment(std::move(d)) {
     has_itl = std::any_of(p.scenario.slo.begin(), p.scenario.slo.end(),
                           [](const SloSpec& slo) { return slo.metric == SloMetric::kItl; });
-    p.length = p.steady && !p.replays ? kScout : p.scenario.workload.requests;
+    p.length = p.steady && !p.replays ? kScout : p.scenario.workload->requests;
     if (p.replays) p.wanted = 1;
   }
 
   Result<Simulation> Make(const PlanPlace& place) {
     Scenario s = ScenarioAt(p.scenario, p.options, place.at);
     s.seed = SeedOfRun(p.scenario.seed, place.first_run + place.runs.size());
-    s.workload.requests = place.length;
-    if (s.workload.arrivals.process == ArrivalProcess::kClosedLoop) {
-      s.workload.requests = std::min(
-          std::max(place.length, kPerClient * s.workload.arrivals.concurrency), kMaxRequests);
+    s.workload->requests = place.length;
+    if (s.workload->arrivals.process == ArrivalProcess::kClosedLoop) {
+      s.workload->requests = std::min(
+          std::max(place.length, kPerClient * s.workload->arrivals.concurrency), kMaxRequests);
     }
     SimulationHooks hooks;
     hooks.recorded = {.series = false, .gaps = has_itl};
@@ -97,10 +98,10 @@ struct Plan::State {
   // has, are drawn once.
   const RequestTable* Drawn(const Scenario& s, const PlanPlace& place) {
     if (p.options.line != PlanLine::kReplicas || p.replays || !place.runs.empty()) return nullptr;
-    const auto known = tables.find(s.workload.requests);
+    const auto known = tables.find(s.workload->requests);
     if (known != tables.end()) return &known->second;
     Result<RequestTable> made = MakeRequests(s, trace);
-    return made.ok() ? &(tables[s.workload.requests] = std::move(made.value())) : nullptr;
+    return made.ok() ? &(tables[s.workload->requests] = std::move(made.value())) : nullptr;
   }
 
   bool Step(std::int64_t max_steps) {
@@ -162,7 +163,7 @@ struct Plan::State {
     const Scenario s = ScenarioAt(p.scenario, p.options, place.at);
     const double running = report.mean_batch_size * static_cast<double>(s.cluster.Replicas());
     const Lives lives = LivesOf(s, ServedSeconds(report, s.cluster, e2e_s));
-    const bool loop = s.workload.arrivals.process == ArrivalProcess::kClosedLoop;  // see Make
+    const bool loop = s.workload->arrivals.process == ArrivalProcess::kClosedLoop;  // see Make
     const double needed = std::max(kPerRunning * running, loop ? 0 : kLives * lives.requests);
     if (needed <= static_cast<double>(place.length)) return place.length;
     return std::clamp(static_cast<std::int64_t>(needed), std::min(2 * place.length, kMaxRequests),
@@ -238,7 +239,7 @@ Result<Plan> Plan::Create(Scenario scenario, Trace trace, PlanOptions options) {
   }
   // As long as a scout, its requests are those of scouts of any number of replicas.
   std::optional<RequestTable> shared;
-  if (options.line == PlanLine::kReplicas && scenario.workload.requests == kScout) {
+  if (options.line == PlanLine::kReplicas && scenario.workload->requests == kScout) {
     Result<RequestTable> made = DrawnRequests(scenario, trace);
     if (made.ok()) hooks.requests = shared.emplace(std::move(made.value()));
   }

@@ -1,5 +1,6 @@
 // See so_far.h.
 #include "plan/so_far.h"
+#include "servecast/workload_spec.h"
 
 #include <algorithm>
 #include <cmath>
@@ -32,7 +33,7 @@ StrainGrowth SoFar::GrowthAt(double at) const {
 }
 
 Crossing SoFar::CrossingBy(const PlanPlace& middle) const {
-  return CrossingFrom(middle, GrowthAt(middle.at), slope, places, CvOf(scenario.workload));
+  return CrossingFrom(middle, GrowthAt(middle.at), slope, places, CvOf(*scenario.workload));
 }
 
 Crossing SoFar::Ends() const {

@@ -12,6 +12,7 @@
 #include "plan/answers.h"
 #include "plan/line.h"
 #include "servecast/simulation.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -88,8 +89,8 @@ struct SpeculationPlan::State {
 
   // Enough requests for what runs at once at `at`, by the nearest place that is known.
   std::int64_t RequestsAt(double at) const {
-    const std::int64_t own = scenario.workload.requests;
-    const ArrivalProcess process = scenario.workload.arrivals.process;
+    const std::int64_t own = scenario.workload->requests;
+    const ArrivalProcess process = scenario.workload->arrivals.process;
     if (process == ArrivalProcess::kTrace) return own;
     double at_once = at;  // clients
     if (process != ArrivalProcess::kClosedLoop) {
@@ -108,7 +109,7 @@ struct SpeculationPlan::State {
     PlanOptions load;
     Scenario s = ScenarioAt(scenario, load, place.at);
     s.seed = scenario.seed + place.pairs();
-    s.workload.requests = RequestsAt(place.at);
+    s.workload->requests = RequestsAt(place.at);
     if (!with) s = WithoutDrafts(std::move(s));
     Result<Simulation> made = Simulation::Create(std::move(s), trace);
     if (!made.ok()) return false;
@@ -143,7 +144,7 @@ struct SpeculationPlan::State {
   // ---- Where to look next ----
 
   bool IsHeaviest(const Place& place) const {
-    const bool loop = scenario.workload.arrivals.process == ArrivalProcess::kClosedLoop;
+    const bool loop = scenario.workload->arrivals.process == ArrivalProcess::kClosedLoop;
     std::int64_t seats = 0;
     for (const PoolSpec& pool : scenario.cluster.pools) {
       seats += pool.replicas * (pool.engine ? *pool.engine : scenario.engine).max_num_seqs;
@@ -153,7 +154,7 @@ struct SpeculationPlan::State {
   }
   bool IsLightest(const Place& place) const {
     if (line.step > 0) return place.at <= line.least;
-    const bool rate = scenario.workload.arrivals.process != ArrivalProcess::kTrace;
+    const bool rate = scenario.workload->arrivals.process != ArrivalProcess::kTrace;
     const double at_once = place.at * place.without_ms / 1e3;
     return (rate && at_once < kLeastAtOnce) || place.at <= line.own / (1 << 10);
   }

@@ -10,6 +10,7 @@
 #include "metrics/words.h"
 #include "plan/answers.h"
 #include "plan/line.h"
+#include "servecast/workload_spec.h"
 #include "workload/workload.h"
 
 namespace servecast {
@@ -39,12 +40,12 @@ Tokens TokensOf(const RequestTable& table) {
 
 // Those of each seed; of a trace one, and of each second.
 Result<std::vector<Tokens>> DrawTokens(const Scenario& scenario, const Trace& trace) {
-  const bool replays = scenario.workload.arrivals.process == ArrivalProcess::kTrace;
+  const bool replays = scenario.workload->arrivals.process == ArrivalProcess::kTrace;
   std::vector<Tokens> drawn;
   for (int i = 0; i < (replays ? 1 : kRunsEach); ++i) {
     Scenario s = scenario;
     s.seed = SeedOfRun(scenario.seed, static_cast<std::size_t>(i));
-    s.workload.arrivals.start = LoadStart::kTogether;  // a unit has all of its turns
+    s.workload->arrivals.start = LoadStart::kTogether;  // a unit has all of its turns
     Result<RequestTable> made = MakeRequests(s, trace);
     if (!made.ok()) return made.issues();
     const RequestTable& table = made.value();
@@ -59,7 +60,7 @@ Result<std::vector<Tokens>> DrawTokens(const Scenario& scenario, const Trace& tr
     }
     // At the speed that the scenario plays it, so of a second as it was recorded:
     const double units = static_cast<double>(table.size()) / span_s;
-    const double a_second = units / scenario.workload.arrivals.rate_scale;
+    const double a_second = units / scenario.workload->arrivals.rate_scale;
     tokens = {tokens.input * a_second, tokens.output * a_second};
   }
   return drawn;
@@ -83,7 +84,7 @@ Issues IssuesOfLoad(const Scenario& scenario) {
     if (!pools[i].hardware) break;
   }
   CheckIsNotCapped(scenario, issues);
-  const ArrivalProcess process = scenario.workload.arrivals.process;
+  const ArrivalProcess process = scenario.workload->arrivals.process;
   if (process != ArrivalProcess::kTrace && !HasRate(process)) {
     issues.push_back({"/workload/arrivals/process",
                       "found a load that has no rate of its own, allowed a process with a rate or "

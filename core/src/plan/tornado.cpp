@@ -10,6 +10,7 @@
 #include "experiment/limits.h"
 #include "metrics/words.h"
 #include "plan/line.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -38,7 +39,7 @@ void ScaleOutputs(LengthSpec& l, double factor) {
 
 Scenario WithLengths(const Scenario& scenario, bool outputs, double factor) {
   Scenario s = scenario;
-  WorkloadSpec& w = s.workload;
+  WorkloadSpec& w = *s.workload;
   outputs ? ScaleOutputs(w.output_tokens, factor) : Scale(w.prompt_tokens, factor);
   for (ClassSpec& c : w.classes) {
     outputs ? ScaleOutputs(c.output_tokens, factor) : Scale(c.prompt_tokens, factor);

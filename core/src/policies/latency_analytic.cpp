@@ -34,6 +34,7 @@
 #include "cost/expert_load.h"
 #include "cost/launch.h"
 #include "cost/model_cost.h"
+#include "servecast/workload_spec.h"
 #include "serving/policy.h"
 
 namespace servecast::latency_analytic {
@@ -459,7 +460,7 @@ LatencyLabel Label(const Scenario& s) {
     label.description += Format("; at {} W {} % of that arithmetic, as one pair of cards has it",
                                 ShortNumber(s.hardware.power_limit_w), ShortNumber(100 * left));
   }
-  if (s.workload.HasImages()) {
+  if (s.workload->HasImages()) {
     label.evidence.of = std::max(label.evidence.of, EvidenceClass::kUntested);
     label.evidence.sentence +=
         " No server with images was compared: the encoder's time is its bytes and arithmetic "

@@ -4,6 +4,7 @@
 #include <span>
 
 #include "cost/layers/layer_kind.h"
+#include "servecast/workload_spec.h"
 #include "serving/cluster/router.h"
 #include "serving/policy.h"
 #include "serving/replica/batch_scheduler.h"
@@ -159,8 +160,8 @@ bool NeedsWholeEngine(const EngineSpec& engine, const HardwareSpec& hardware,
 bool NeedsWholeEngine(const Scenario& s) {
   const bool automatic = s.latency.backend == "auto";
   const bool maybe_queue = s.cluster.router == "epp" && s.cluster.epp.profile == kOwnEppProfile;
-  return s.calibration.On() || s.workload.retries.On() || s.workload.retries.Hedges() ||
-         s.cluster.slowdowns.On() || s.workload.HasImages() || HasCluster(s) ||
+  return s.calibration.On() || s.workload->retries.On() || s.workload->retries.Hedges() ||
+         s.cluster.slowdowns.On() || s.workload->HasImages() || HasCluster(s) ||
          s.cluster.Has(PoolRole::kEncode) || maybe_queue || HasLayerKinds(s.model) ||
          NeedsWholeEngine(s.engine, s.hardware, s.scheduler) ||
          (!automatic && FindLatencyModel(s.latency.backend).make == nullptr) ||
@@ -175,7 +176,7 @@ bool NeedsWholeEngine(const Scenario& s) {
 
 bool HasCluster(const Scenario& s) {
   return s.cluster.Replicas() > 1 || s.cluster.Scales() || s.cluster.failures.On() ||
-         s.cluster.rolling_update.On() || s.workload.retries.Hedges() ||
+         s.cluster.rolling_update.On() || s.workload->retries.Hedges() ||
          FindRouter(s.cluster.router).holds || s.cluster.ControlsFlow();
 }
 

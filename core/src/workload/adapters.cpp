@@ -4,6 +4,7 @@
 
 #include "base/math.h"
 #include "base/random.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 
@@ -14,7 +15,7 @@ bool ServesAdapters(const Scenario& s) {
 }
 
 bool MayLackSeats(const Scenario& s) {
-  const WorkloadSpec& w = s.workload;
+  const WorkloadSpec& w = *s.workload;
   std::int64_t adapters = w.adapters.count;
   for (const ClassSpec& c : w.classes) adapters += c.adapters.value_or(0);
   const bool traced = w.arrivals.process == ArrivalProcess::kTrace ||

@@ -6,6 +6,7 @@
 
 #include "base/math.h"
 #include "base/random.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {

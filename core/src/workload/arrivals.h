@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "base/base.h"
-#include "servecast/scenario.h"
+#include "servecast/workload_spec.h"
 #include "workload/rate_profile.h"
 
 namespace servecast {

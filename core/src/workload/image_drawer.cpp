@@ -5,12 +5,13 @@
 #include <vector>
 
 #include "base/random.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 
 std::shared_ptr<ImageDrawer> MakeImageDrawer(const Scenario& s) {
-  if (!s.workload.HasImages()) return nullptr;
-  const ImageSpec& images = s.workload.images;
+  if (!s.workload->HasImages()) return nullptr;
+  const ImageSpec& images = s.workload->images;
   const VisionSpec& vision = s.model.vision;
   return std::make_shared<ImageDrawer>(ImageTokens(vision, images.width, images.height),
                                        ImageEmbeds(vision, images.width, images.height),

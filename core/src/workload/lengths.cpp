@@ -5,6 +5,7 @@
 #include "base/base.h"
 #include "base/math.h"
 #include "base/random.h"
+#include "servecast/workload_spec.h"
 #include "workload/workload.h"
 
 namespace servecast {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/math.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <vector>
 
-#include "servecast/scenario.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {

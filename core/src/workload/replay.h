@@ -11,6 +11,8 @@
 
 namespace servecast {
 
+struct ArrivalSpec;
+
 struct Replay {
   // In the trace played over and over: row + rows * times played before.
   std::vector<std::int64_t> positions;

@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "base/text.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {
@@ -195,7 +196,7 @@ void CheckRetries(const WorkloadSpec& w, Issues& issues) {
 }
 
 Result<RequestTable> WithRetries(const Scenario& scenario, RequestTable table) {
-  const RetrySpec& spec = scenario.workload.retries;
+  const RetrySpec& spec = scenario.workload->retries;
   const std::size_t n = table.arrival.size();
   if (!(spec.On() || spec.Hedges()) || !table.backoff.empty() || n == 0) return table;
   const auto each = static_cast<std::size_t>(spec.Hedges() ? 1 : spec.max);

@@ -10,6 +10,7 @@
 #include "base/base.h"
 #include "base/math.h"
 #include "base/text.h"
+#include "servecast/workload_spec.h"
 #include "workload/arrivals.h"
 #include "workload/trace_moments.h"
 #include "workload/workload.h"
@@ -396,7 +397,7 @@ Trace TraceOf(const RequestTable& table) {
 
 Result<FittedTrace> FitTrace(const Trace& trace) {
   Scenario scenario;
-  WorkloadSpec& w = scenario.workload;
+  WorkloadSpec& w = *scenario.workload;
   w.name = "Fitted to a trace of " + fmt::to_string(trace.rows.size()) + " requests";
   w.requests = static_cast<std::int64_t>(trace.rows.size());
   if (trace.has_arrivals) {

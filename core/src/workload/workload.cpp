@@ -12,6 +12,7 @@
 #include "base/hash.h"
 #include "base/random.h"
 #include "base/text.h"
+#include "servecast/workload_spec.h"
 #include "workload/adapters.h"
 #include "workload/arrivals.h"
 #include "workload/content.h"
@@ -19,6 +20,8 @@
 #include "workload/replay.h"
 
 namespace servecast {
+
+template class Boxed<WorkloadSpec>;
 namespace {
 
 // Sessions of one class, or of a workload without classes.
@@ -62,7 +65,7 @@ struct Session {
 class Maker {
  public:
   Maker(const Scenario& scenario, const Trace& trace, const Replay* replay)
-      : w_(scenario.workload),
+      : w_(*scenario.workload),
         seed_(scenario.seed),
         trace_(trace),
         replay_(replay),
@@ -470,7 +473,7 @@ RequestDrawing& RequestDrawing::operator=(RequestDrawing&&) noexcept = default;
 RequestDrawing::~RequestDrawing() = default;
 
 Result<RequestDrawing> RequestDrawing::Begin(const Scenario& s, const Trace& trace) {
-  const WorkloadSpec& w = s.workload;
+  const WorkloadSpec& w = *s.workload;
   const bool arrivals_from_trace = w.arrivals.process == ArrivalProcess::kTrace;
   const bool prompts_from_trace = w.prompt_tokens.distribution == LengthDistribution::kTrace;
   const bool any_trace = arrivals_from_trace || prompts_from_trace ||
@@ -527,7 +530,7 @@ Result<RequestTable> RequestDrawing::Take() {
                         NumberText(std::floor(kLatestNs * 1e-9)))};
   }
   if (s.content_from_trace) {
-    FillContent(s.trace, s.replay.positions, s.scenario.workload.prompt_tokens.scale, s.table);
+    FillContent(s.trace, s.replay.positions, s.scenario.workload->prompt_tokens.scale, s.table);
   }
   return std::move(s.table);
 }

@@ -10,6 +10,8 @@
 
 namespace servecast {
 
+struct LengthSpec;
+
 // Of a prompt or an output, everywhere.
 inline constexpr std::int64_t kMostTokens = 1'000'000'000;
 
