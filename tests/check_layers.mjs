@@ -89,7 +89,7 @@ layers.tests = [...engine, 'testing', 'host', 'observe'];
 
 // Of serving, what a policy may see: the interfaces and what these speak of, none of who calls them.
 const policiesMay =
-  /^serving\/(policy|features|batch|microseconds|replica\/batch_scheduler|cluster\/(router|prefix_index|epp\/(picker_router|approximate_index|prefix_blocks))|scaling\/(scaler|hpa_params))\.h$/;
+  /^serving\/(policy|features|batch|microseconds|replica\/scheduler_entry|batch\/batch_scheduler|cluster\/(router|prefix_index|epp\/(picker_router|approximate_index|prefix_blocks))|scaling\/(scaler|hpa_params))\.h$/;
 
 // Whose inputs and outputs are JSON.
 const readsJson = ['io', 'import', 'export', 'calibrate'];

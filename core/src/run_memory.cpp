@@ -8,7 +8,7 @@
 #include "servecast/report.h"
 #include "servecast/workload_spec.h"
 #include "serving/blis/blis_replica.h"
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 #include "workload/request_table.h"
 
 namespace servecast {

@@ -11,7 +11,7 @@
 #include "gtest/gtest.h"
 #include "io/feature_checks.h"
 #include "serving/policy.h"
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 
 namespace servecast::testing {
 namespace {

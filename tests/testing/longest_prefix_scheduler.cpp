@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "serving/replica/batch_scheduler.h"
+#include "serving/batch/batch_scheduler.h"
 
 namespace servecast {
 namespace {
@@ -62,10 +62,12 @@ const SchedulerEntry kTestSchedulerLongestPrefix = {
     .name = "longest_prefix",
     .help = "whole prompts, those with most in the prefix cache first; decodes in between",
     .has = kBatchesHave,
+    .lacks = kBatchesLack,
     .make = kMakes<LongestPrefix>,
     .whole_prompts = true,
     .preempts = true,
     .departure = "batches: whole prompts or decodes, never both; whoever finds most goes first",
+    .machine = MakeJobScheduler,
 };
 
 }  // namespace servecast

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "servecast/result.h"
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 
 namespace servecast::testing {
 

@@ -12,7 +12,7 @@
 #include "servecast/scenario.h"
 #include "serving/cluster/router.h"
 #include "serving/policy.h"
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 
 namespace servecast {
 namespace {

@@ -8,7 +8,7 @@
 #include "cost/power_limit.h"
 #include "servecast/workload_spec.h"
 #include "serving/policy.h"
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 
 namespace servecast {
 namespace features {  // others of this folder have constants of the same names

@@ -12,7 +12,7 @@
 #include "io/scaling_checks.h"
 #include "serving/cluster/router.h"
 #include "serving/policy.h"
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 #include "serving/scaling/scaler.h"
 
 namespace servecast {

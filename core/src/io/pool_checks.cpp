@@ -8,7 +8,7 @@
 #include "io/draft_checks.h"
 #include "io/feature_checks.h"
 #include "io/scaling_checks.h"
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 
 namespace servecast {
 namespace {

@@ -7,7 +7,7 @@
 #include "servecast/workload_spec.h"
 #include "serving/cluster/router.h"
 #include "serving/policy.h"
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 #include "serving/scaling/scaler.h"
 
 // clang-format off: a new entry is one line, whatever its name's length. Each list ends with an empty one.

@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "serving/replica/batch_scheduler.h"
+#include "serving/batch/batch_scheduler.h"
 
 namespace servecast::scheduler_lightllm {
 namespace {
@@ -148,6 +148,7 @@ const SchedulerEntry kEntry = {
         "decodes",
     .has = {Feature::kRoles, Feature::kTimeouts, Feature::kOrders, Feature::kPriorities,
             Feature::kVidur, Feature::kWholePrompts},
+    .lacks = kBatchesLack,
     .make = kMakes<LightLlm>,
     .whole_prompts = true,
     .counts_tokens = true,
@@ -156,6 +157,7 @@ const SchedulerEntry kEntry = {
     .departure =
         "batches: whole prompts or decodes, never both; ten decodes between looks at the queue; "
         "room in tokens for the longest output of each request",
+    .machine = MakeJobScheduler,
 };
 
 }  // namespace servecast::scheduler_lightllm

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string_view>
 
-#include "serving/replica/batch_scheduler.h"
+#include "serving/batch/batch_scheduler.h"
 
 namespace servecast::scheduler_orca {
 namespace {
@@ -113,11 +113,13 @@ const SchedulerEntry kEntry = {
     .name = "orca",
     .help = "iteration-level batching; each request reserves memory for the longest one",
     .has = kBatchesHave | Features{Feature::kWholePrompts},
+    .lacks = kBatchesLack,
     .make = kMakes<Orca>,
     .no_prefix_caching = kNothingShared,
     .departure =
         "batches: whole prompts beside decodes, regardless of max_num_batched_tokens; each request "
         "reserves the KV blocks of max_model_len",
+    .machine = MakeJobScheduler,
 };
 
 }  // namespace servecast::scheduler_orca
@@ -136,6 +138,7 @@ const SchedulerEntry kEntry = {
     .departure =
         "batches: no request joins a batch until all requests in it are done; each request "
         "reserves the KV blocks of max_model_len",
+    .machine = MakeJobScheduler,
 };
 
 }  // namespace servecast::scheduler_faster_transformer

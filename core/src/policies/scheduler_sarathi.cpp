@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "serving/replica/batch_scheduler.h"
+#include "serving/batch/batch_scheduler.h"
 
 namespace servecast::scheduler_sarathi {
 namespace {
@@ -102,12 +102,14 @@ const SchedulerEntry kEntry = {
     .name = "sarathi",
     .help = "chunked prefill: decodes first, then prompts in the rest of max_num_batched_tokens",
     .has = kBatchesHave | Features{Feature::kVictims},
+    .lacks = kBatchesLack,
     .make = kMakes<Sarathi>,
     .splits_prompts = true,
     .preempts = true,
     .departure =
         "batches: every decode gets its token regardless of max_num_batched_tokens; a prompt takes "
         "all its KV blocks when it begins",
+    .machine = MakeJobScheduler,
 };
 
 }  // namespace servecast::scheduler_sarathi

@@ -1,5 +1,5 @@
-// SGLang's own scheduler (serving/replica/sglang_scheduler.h), as a scenario's choice.
-#include "serving/replica/batch_scheduler.h"
+// SGLang's own scheduler (serving/sglang/sglang_scheduler.h), as a scenario's choice.
+#include "serving/replica/scheduler_entry.h"
 
 namespace servecast::scheduler_sglang {
 namespace {

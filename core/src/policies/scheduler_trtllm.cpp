@@ -1,5 +1,5 @@
 // TensorRT-LLM's own scheduler (serving/trtllm/trtllm_scheduler.h), as a scenario's choice.
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 
 namespace servecast::scheduler_trtllm {
 namespace {

@@ -1,6 +1,6 @@
-// vLLM's own scheduler (serving/replica/vllm_scheduler.h), as a scenario's choice.
+// vLLM's own scheduler (serving/vllm/vllm_scheduler.h), as a scenario's choice.
 #include "base/text.h"
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 
 namespace servecast::scheduler_vllm {
 namespace {

@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <memory>
 
-#include "serving/replica/batch_scheduler.h"
+#include "serving/batch/batch_scheduler.h"
 
 namespace servecast::scheduler_vllm_v0 {
 namespace {
@@ -57,12 +57,14 @@ const SchedulerEntry kEntry = {
     .name = "vllm_v0",
     .help = "vLLM of 2023: whole prompts first; decodes only when no prompt is admitted",
     .has = kBatchesHave | Features{Feature::kVictims, Feature::kWholePrompts},
+    .lacks = kBatchesLack,
     .make = kMakes<VllmV0>,
     .whole_prompts = true,
     .preempts = true,
     .departure =
         "batches: whole prompts, padded to the longest, or decodes, never both; decodes wait for "
         "prompts",
+    .machine = MakeJobScheduler,
 };
 
 }  // namespace servecast::scheduler_vllm_v0

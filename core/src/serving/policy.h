@@ -1,5 +1,5 @@
 // The extension points that need one function: orders, priorities, latency models (routers:
-// cluster/router.h, schedulers: replica/batch_scheduler.h). A policy is one file in
+// cluster/router.h, schedulers: replica/scheduler_entry.h). A policy is one file in
 // core/src/policies/ and one line in registry.cpp.
 #pragma once
 

@@ -8,7 +8,7 @@
 #include "cost/calibrated.h"
 #include "cost/layers/layer_kind.h"
 #include "serving/replica/draft_latency.h"
-#include "serving/replica/encode_scheduler.h"
+#include "serving/vllm/encode_scheduler.h"
 
 namespace servecast {
 namespace {

@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "serving/replica/draft_rules.h"
-#include "serving/replica/encode_scheduler.h"
 #include "serving/replica/queue_caps.h"
 #include "serving/replica/scheduler_setup.h"
+#include "serving/vllm/encode_scheduler.h"
 
 namespace servecast {
 namespace {

@@ -9,7 +9,7 @@
 #include "cost/model_cost.h"
 #include "servecast/result.h"
 #include "servecast/scenario.h"
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 #include "workload/request_table.h"
 
 namespace servecast {

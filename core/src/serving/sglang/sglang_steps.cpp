@@ -2,7 +2,7 @@
 // outputs, and runs of decodes. See sglang_scheduler.h.
 #include <algorithm>
 
-#include "serving/replica/sglang_scheduler.h"
+#include "serving/sglang/sglang_scheduler.h"
 
 namespace servecast {
 

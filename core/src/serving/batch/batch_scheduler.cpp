@@ -1,4 +1,4 @@
-#include "serving/replica/batch_scheduler.h"
+#include "serving/batch/batch_scheduler.h"
 
 #include <algorithm>
 #include <utility>

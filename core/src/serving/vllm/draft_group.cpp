@@ -1,5 +1,5 @@
 // See draft_group.h.
-#include "serving/replica/draft_group.h"
+#include "serving/vllm/draft_group.h"
 
 #include <algorithm>
 

@@ -14,7 +14,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "serving/replica/vllm_scheduler.h"
+#include "serving/vllm/vllm_scheduler.h"
 
 namespace servecast {
 

@@ -35,9 +35,9 @@
 #include "base/indexed_heap.h"
 #include "serving/kv/radix_cache.h"
 #include "serving/replica/decode_group.h"
-#include "serving/replica/image_embeddings.h"
 #include "serving/replica/machine.h"
 #include "serving/replica/scheduler.h"
+#include "serving/sglang/image_embeddings.h"
 
 namespace servecast {
 

@@ -14,10 +14,10 @@
 #include "base/base.h"
 #include "serving/kv/grouped_kv.h"
 #include "serving/replica/decode_group.h"
-#include "serving/replica/encoder_cache.h"
 #include "serving/replica/machine.h"
 #include "serving/replica/scheduler.h"
 #include "serving/replica/wait_queue.h"
+#include "serving/vllm/encoder_cache.h"
 
 namespace servecast {
 

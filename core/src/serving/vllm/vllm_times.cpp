@@ -3,7 +3,7 @@
 // KV tiers), a request notes what they were when its prefill or its decode began, and the
 // difference at its end is its own. metrics/time_split.h says what the parts mean and adds them up.
 // And what else of a step is only counted: which waited between two, and room in its KV blocks.
-#include "serving/replica/vllm_scheduler.h"
+#include "serving/vllm/vllm_scheduler.h"
 
 namespace servecast {
 

@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "serving/replica/vllm_scheduler.h"
+#include "serving/vllm/vllm_scheduler.h"
 
 namespace servecast {
 

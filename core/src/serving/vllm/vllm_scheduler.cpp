@@ -1,11 +1,11 @@
 // See vllm_scheduler.h.
-#include "serving/replica/vllm_scheduler.h"
+#include "serving/vllm/vllm_scheduler.h"
 
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 
 namespace servecast {
 

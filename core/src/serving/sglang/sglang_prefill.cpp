@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <map>
 
-#include "serving/replica/sglang_scheduler.h"
+#include "serving/sglang/sglang_scheduler.h"
 
 namespace servecast {
 

@@ -21,14 +21,14 @@
 #include <vector>
 
 #include "base/base.h"
-#include "serving/replica/adapter_seats.h"
 #include "serving/replica/decode_group.h"
-#include "serving/replica/draft_group.h"
 #include "serving/replica/draft_rules.h"
-#include "serving/replica/encoder_cache.h"
 #include "serving/replica/machine.h"
 #include "serving/replica/scheduler.h"
 #include "serving/replica/wait_queue.h"
+#include "serving/vllm/adapter_seats.h"
+#include "serving/vllm/draft_group.h"
+#include "serving/vllm/encoder_cache.h"
 
 namespace servecast {
 

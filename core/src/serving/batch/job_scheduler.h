@@ -20,7 +20,7 @@
 #include <memory>
 #include <vector>
 
-#include "serving/replica/batch_scheduler.h"
+#include "serving/batch/batch_scheduler.h"
 #include "serving/replica/decode_group.h"
 #include "serving/replica/machine.h"
 #include "serving/replica/scheduler.h"

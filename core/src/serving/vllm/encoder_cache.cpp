@@ -1,4 +1,4 @@
-#include "serving/replica/encoder_cache.h"
+#include "serving/vllm/encoder_cache.h"
 
 #include <algorithm>
 

@@ -9,7 +9,7 @@
 // never meet. A request may leave any group: a victim, or one that timed out.
 #include <algorithm>
 
-#include "serving/replica/vllm_scheduler.h"
+#include "serving/vllm/vllm_scheduler.h"
 
 namespace servecast {
 

@@ -1,5 +1,5 @@
 // See sglang_scheduler.h.
-#include "serving/replica/sglang_scheduler.h"
+#include "serving/sglang/sglang_scheduler.h"
 
 #include <algorithm>
 

@@ -1,9 +1,9 @@
 // See grouped_scheduler.h.
-#include "serving/replica/grouped_scheduler.h"
+#include "serving/vllm/grouped_scheduler.h"
 
 #include <algorithm>
 
-#include "serving/replica/batch_scheduler.h"
+#include "serving/replica/scheduler_entry.h"
 #include "serving/replica/scheduler_setup.h"
 
 namespace servecast {

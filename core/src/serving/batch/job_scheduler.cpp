@@ -1,5 +1,5 @@
 // See job_scheduler.h.
-#include "serving/replica/job_scheduler.h"
+#include "serving/batch/job_scheduler.h"
 
 #include <algorithm>
 #include <utility>

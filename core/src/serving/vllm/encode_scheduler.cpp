@@ -1,4 +1,4 @@
-#include "serving/replica/encode_scheduler.h"
+#include "serving/vllm/encode_scheduler.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -8,8 +8,8 @@
 
 #include "base/math.h"
 #include "cost/encoder_times.h"
-#include "serving/replica/encoder_cache.h"
 #include "serving/replica/machine.h"
+#include "serving/vllm/encoder_cache.h"
 
 namespace servecast {
 namespace encode {  // others of this folder have classes of the same names

@@ -1,5 +1,5 @@
 // See adapter_seats.h.
-#include "serving/replica/adapter_seats.h"
+#include "serving/vllm/adapter_seats.h"
 
 #include <algorithm>
 #include <iterator>
