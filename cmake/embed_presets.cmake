@@ -1,14 +1,14 @@
 # cmake -DOUTPUT=file.cpp -DPRESETS=folder -DALL=bool -P embed_presets.cmake
 # Writes the files PRESETS/KIND/ID.json into one .cpp, sorted by kind then id; the declarations are in
 # core/src/io/embedded_presets.h and core/src/cost/operator_tables.h. With ALL every file is there;
-# without, for the page, those that a visit begins with, and of the others the name and the size
-# (decision 029). Texts become adjacent raw literals of at most about 8 KB, cut at line ends:
+# without, for the page, those that a visit begins with (PRESETS/menu.json has its models and GPUs), and
+# of the others the name and the size (decision 029). Texts become adjacent raw literals of at most about 8 KB, cut at line ends:
 # compilers bound the length of one literal, and no character may be cut in two.
 cmake_minimum_required(VERSION 3.25)
 set(limit 8000)
-set(kinds coefficients engines hardware hosts measured_hardware measured_models models operators prices
-          scenarios workloads)
+set(kinds coefficients engines hardware hosts models operators prices scenarios workloads)
 set(begins_with engines hardware hosts models scenarios workloads)
+file(READ ${PRESETS}/menu.json menu)
 
 # Sets `literals` to `text` as C++.
 function(literals_of text)
@@ -44,12 +44,20 @@ foreach(kind IN LISTS kinds)
       message(FATAL_ERROR "${file}: no line with a plain name")
     endif()
     set(name "${CMAKE_MATCH_1}")
+    set(in_menu true)
+    if(kind STREQUAL "hardware" OR kind STREQUAL "models")
+      string(JSON listed GET "${menu}" ${kind})
+      string(FIND "${listed}" "\"${id}\"" at)
+      if(at EQUAL -1)
+        set(in_menu false)
+      endif()
+    endif()
     if(kind STREQUAL "operators")
       string(JSON peak GET "${text}" document peak_bf16_tflops)
       string(JSON bandwidth GET "${text}" document memory_bandwidth_gb_s)
       string(APPEND operators "      {\"${id}\", ${peak}, ${bandwidth}},\n")
     endif()
-    if(ALL OR kind IN_LIST begins_with)
+    if(ALL OR (in_menu AND kind IN_LIST begins_with))
       if(NOT ALL) # The page does not show them; they are a fiftieth of what it downloads.
         string(REGEX REPLACE "  \"sources\": {[^{}]*},\n" "" text "${text}")
         string(REGEX REPLACE "\n +" "\n" text "${text}")
@@ -58,7 +66,7 @@ foreach(kind IN LISTS kinds)
     else()
       set(literals "nullptr")
     endif()
-    string(APPEND rows "    {\"${kind}\", \"${id}\", \"${name}\", ${size}, ${literals}},\n")
+    string(APPEND rows "    {\"${kind}\", \"${id}\", \"${name}\", ${in_menu}, ${size}, ${literals}},\n")
     math(EXPR count "${count} + 1")
   endforeach()
 endforeach()

@@ -26,7 +26,7 @@ export class ServecastError extends Error {
 export interface OpenOptions {
   /** The program, where it is not beside the package's own files: its address, response, bytes or module. */
   readonly wasm?: string | URL | Response | Promise<Response> | ArrayBuffer | ArrayBufferView | WebAssembly.Module;
-  /** The text of a preset that is read when a scenario needs it, e.g. "presets/measured_hardware/h20.json". */
+  /** The text of a preset that is read when a scenario needs it, e.g. "presets/hardware/h20.json". */
   readonly files?: (path: string) => string | Promise<string>;
 }
 export interface OpenSyncOptions {

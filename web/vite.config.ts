@@ -25,8 +25,7 @@ const contentSecurityPolicy = [
 const presetsFolder = fileURLToPath(new URL('../presets', import.meta.url));
 const fetchedPresets = [
   'coefficients',
-  'measured_hardware',
-  'measured_models',
+  'hardware',
   'models',
   'operators',
   'prices',

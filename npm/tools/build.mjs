@@ -27,7 +27,7 @@ writeFileSync(new URL('servecast-command.cjs', target), `#!/usr/bin/env node\n${
 cpSync(new URL('servecast-command.wasm', wasm), new URL('servecast-command.wasm', target));
 cpSync(new URL('wasm/servecast.d.ts', root), new URL('engine/servecast.d.ts', target));
 // Models, too: with their sources, which the modules lack and exports name.
-for (const kind of ['coefficients', 'measured_hardware', 'measured_models', 'models', 'operators', 'prices']) {
+for (const kind of ['coefficients', 'hardware', 'models', 'operators', 'prices']) {
   cpSync(new URL(`presets/${kind}`, root), new URL(`presets/${kind}`, target), {
     recursive: true,
     filter: (path) => !/\.[a-z]+$/.test(path) || path.endsWith('.json'),

@@ -222,20 +222,31 @@ TEST(Presets, MeasuredAsThemselves_AreUnchanged) {
   }
 }
 
+TEST(Presets, Menu_ListsFilesThatThereAre) {
+  std::ifstream in(SERVECAST_SOURCE_DIR "/presets/menu.json", std::ios::binary);
+  const Json menu = Json::parse(in, nullptr, false);
+  ASSERT_EQ(menu.size(), 2u);
+  for (const auto& [kind, listed] : menu.items()) {
+    const std::vector<std::string_view> ids = PresetIds(kind);
+    EXPECT_EQ(listed, Json(std::vector<std::string>(ids.begin(), ids.end()))) << kind;
+    EXPECT_GT(AllPresetIds(kind).size(), ids.size()) << kind;
+  }
+}
+
 // What a preset of a measured GPU does not say is that of the one that it is like. A share of the
 // peak means nothing beside a peak that is stated otherwise, or that the power limit cuts
 // otherwise.
 TEST(Presets, SharesOfThePeak_AreThoseOfCardsWithTheSamePeakAlone) {
-  const auto file = [](const std::string& folder, const std::string& id) {
-    std::ifstream in(SERVECAST_SOURCE_DIR "/presets/" + folder + "/" + id + ".json",
-                     std::ios::binary);
+  const auto file = [](const std::string& id) {
+    std::ifstream in(SERVECAST_SOURCE_DIR "/presets/hardware/" + id + ".json", std::ios::binary);
     return Json::parse(in, nullptr, false);
   };
   int inherit = 0, own = 0;
-  for (const std::string_view id : PresetIds("measured_hardware")) {
-    const Json card = file("measured_hardware", std::string(id));
+  for (const std::string_view id : AllPresetIds("hardware")) {
+    if (NameOfPreset("hardware", id).in_menu) continue;
+    const Json card = file(std::string(id));
     ASSERT_TRUE(card.is_object() && card.contains("like")) << id;
-    const Json like = file("hardware", card["like"]);
+    const Json like = file(card["like"]);
     for (const char* share : {"compute_efficiency", "attention_efficiency"}) {
       if (card["document"].contains(share)) {
         EXPECT_TRUE(card["sources"].contains(share)) << id << " " << share;

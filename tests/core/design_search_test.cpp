@@ -195,8 +195,7 @@ TEST(Axes, PricesOfPresets_AreTheirOwnOrNone) {
   };
   int without = 0;
   for (const std::string_view id : AllPresetIds("hardware")) {
-    const std::string_view kind = NameOfPreset("hardware", id).kind;
-    const nlohmann::json file = nlohmann::json::parse(PresetText(kind, id));
+    const nlohmann::json file = nlohmann::json::parse(PresetText("hardware", id));
     const bool own = file["document"].contains("price_per_gpu_hour");
     EXPECT_EQ(own, has_source(file, "price_per_gpu_hour")) << id;
     const std::string document =

@@ -99,7 +99,7 @@ await task('late: what is shown is marked as of before the change, and nothing m
   const before = await page.locator('.numbers').boundingBox();
   const first = await fingerprint(page);
   // The preset's file takes its time.
-  await page.route(/presets\/measured_hardware\//, async (route) => {
+  await page.route(/presets\/hardware\//, async (route) => {
     await new Promise((resolve) => setTimeout(resolve, 1500));
     await route.continue();
   });

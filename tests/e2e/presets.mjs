@@ -62,7 +62,7 @@ await task('presets: a GPU of measured servers is fetched once, when it is chose
   await nextResult(page, second);
   assert.deepEqual(
     fetched(before).map((url) => url.replace(/.*\/presets\//, '')),
-    ['measured_hardware/h100-nvl.json'],
+    ['hardware/h100-nvl.json'],
   );
   await turnGroup(page, 'Everything');
   assert.notEqual(

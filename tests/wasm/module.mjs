@@ -22,7 +22,7 @@ export function provide(module, issues) {
 }
 
 /** The kinds of presets that the module does not begin with, and their files. */
-export const fetchedKinds = ['coefficients', 'measured_hardware', 'measured_models', 'operators', 'prices'];
+export const fetchedKinds = ['coefficients', 'hardware', 'models', 'operators', 'prices'];
 export const filesOf = (kind) =>
   readdirSync(new URL(`presets/${kind}`, root))
     .filter((name) => name.endsWith('.json'))

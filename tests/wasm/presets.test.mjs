@@ -16,8 +16,8 @@ test('Preset_ThatIsNotHere_IsAskedForByItsFile', async () => {
   assert.deepEqual(
     issues.map(({ path, kind }) => [path, kind]),
     [
-      ['presets/measured_models/falcon-7b.json', 'missing_file'],
-      ['presets/measured_hardware/a10.json', 'missing_file'],
+      ['presets/models/falcon-7b.json', 'missing_file'],
+      ['presets/hardware/a10.json', 'missing_file'],
     ],
   );
   const before = JSON.parse(module.catalog()).presets.models.find(({ id }) => id === 'falcon-7b');

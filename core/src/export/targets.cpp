@@ -63,16 +63,13 @@ constexpr std::pair<std::string_view, std::string_view> kProducts[] = {
 // "meta-llama/Llama-3.1-8B-Instruct" of a preset whose source is that file there.
 std::string RepositoryOf(std::string_view preset) {
   constexpr std::string_view kSite = "https://huggingface.co/";
-  for (const char* kind : {"models", "measured_models"}) {
-    const Result<Json> file = ParseJson(PresetText(kind, preset));
-    if (!file.ok() || !file.value().contains("sources")) continue;
-    const std::string source = file.value()["sources"].value("*", "");
-    if (source.compare(0, kSite.size(), kSite) != 0) continue;
-    const std::size_t slash = source.find('/', kSite.size());
-    const std::size_t end = slash == std::string::npos ? slash : source.find('/', slash + 1);
-    return source.substr(kSite.size(), end - kSite.size());
-  }
-  return "";
+  const Result<Json> file = ParseJson(PresetText("models", preset));
+  if (!file.ok() || !file.value().contains("sources")) return "";
+  const std::string source = file.value()["sources"].value("*", "");
+  if (source.compare(0, kSite.size(), kSite) != 0) return "";
+  const std::size_t slash = source.find('/', kSite.size());
+  const std::size_t end = slash == std::string::npos ? slash : source.find('/', slash + 1);
+  return source.substr(kSite.size(), end - kSite.size());
 }
 
 std::string YamlScalar(const Json& value) {

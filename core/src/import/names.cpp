@@ -287,7 +287,7 @@ std::vector<Card> Cards() {
     const PresetName preset = NameOfPreset("hardware", id);
     Gpu gpu = GpuOf(preset.name);
     std::string family = FamilyOf(gpu);
-    const bool stated = preset.kind == "hardware";
+    const bool stated = preset.in_menu;
     cards.push_back({id, std::move(family), std::move(gpu), stated});
   }
   // What is meant when nothing is said comes last.

@@ -132,12 +132,12 @@ Json PresetList(const char* kind) {
   Json list = Json::array();
   for (const std::string_view id : AllPresetIds(kind)) {
     const PresetName of = NameOfPreset(kind, id);
-    const Json* file = FindPreset(of.kind, id);
+    const Json* file = FindPreset(kind, id);
     Json entry =
         file != nullptr ? *file : Json{{"name", std::string(of.name)}, {"description", ""}};
     for (const char* ours : {"like", "measured_with", "peak"}) entry.erase(ours);
     if (file != nullptr) entry["document"] = *FindPresetDocument(kind, id);
-    if (of.kind != kind) entry["group"] = kApart;
+    if (!of.in_menu) entry["group"] = kApart;
     entry["id"] = std::string(id);
     list.push_back(std::move(entry));
   }

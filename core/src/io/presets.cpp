@@ -17,8 +17,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::string_view kMeasured = "measured_";
-
 struct Parsed {
   Json file, document;
   std::string document_text;
@@ -32,10 +30,11 @@ const EmbeddedPreset* Find(std::string_view kind, std::string_view id) {
   return nullptr;
 }
 
-// Of that kind, or of its part that is fetched.
-const EmbeddedPreset* FindAny(std::string_view kind, std::string_view id) {
-  const EmbeddedPreset* preset = Find(kind, id);
-  return preset != nullptr ? preset : Find(std::string(kMeasured) + std::string(kind), id);
+void AppendIds(std::string_view kind, bool in_menu, std::vector<std::string_view>& ids) {
+  for (int i = 0; i < kEmbeddedPresetCount; ++i) {
+    const EmbeddedPreset& preset = kEmbeddedPresets[i];
+    if (kind == preset.kind && preset.in_menu == in_menu) ids.emplace_back(preset.id);
+  }
 }
 
 std::string FileOf(const EmbeddedPreset& preset) {
@@ -76,9 +75,8 @@ const Parsed* Parse(const EmbeddedPreset* preset) {
     parsed.document = *document;
   }
   if (const auto like = parsed.file.find("like"); like != parsed.file.end()) {
-    const std::string_view kind = std::string_view(preset->kind).substr(kMeasured.size());
-    const Json* other = FindPresetDocument(kind, like->get<std::string>());
-    SERVECAST_CHECK(other != nullptr, "what a measured preset is like is always here");
+    const Json* other = FindPresetDocument(preset->kind, like->get<std::string>());
+    SERVECAST_CHECK(other != nullptr, "what a preset is like is in the menu, so always here");
     Json whole = *other;
     // What was measured, and what has that price, is the other one.
     for (const char* others :
@@ -112,22 +110,21 @@ std::string_view PresetKind(std::string_view section) {
 
 std::vector<std::string_view> PresetIds(std::string_view kind) {
   std::vector<std::string_view> ids;
-  for (int i = 0; i < kEmbeddedPresetCount; ++i) {
-    if (kind == kEmbeddedPresets[i].kind) ids.emplace_back(kEmbeddedPresets[i].id);
-  }
+  AppendIds(kind, true, ids);
   return ids;
 }
 
 std::vector<std::string_view> AllPresetIds(std::string_view kind) {
-  std::vector<std::string_view> ids = PresetIds(kind);
-  const auto more = PresetIds(std::string(kMeasured) + std::string(kind));
-  ids.insert(ids.end(), more.begin(), more.end());
+  std::vector<std::string_view> ids;
+  AppendIds(kind, true, ids);
+  AppendIds(kind, false, ids);
   return ids;
 }
 
 PresetName NameOfPreset(std::string_view kind, std::string_view id) {
-  const EmbeddedPreset* preset = FindAny(kind, id);
-  return preset == nullptr ? PresetName{} : PresetName{preset->kind, preset->id, preset->name};
+  const EmbeddedPreset* preset = Find(kind, id);
+  return preset == nullptr ? PresetName{}
+                           : PresetName{preset->kind, preset->id, preset->name, preset->in_menu};
 }
 
 const Json* FindPreset(std::string_view kind, std::string_view id) {
@@ -136,7 +133,7 @@ const Json* FindPreset(std::string_view kind, std::string_view id) {
 }
 
 const Json* FindPresetDocument(std::string_view kind, std::string_view id) {
-  const Parsed* parsed = Parse(FindAny(kind, id));
+  const Parsed* parsed = Parse(Find(kind, id));
   return parsed == nullptr ? nullptr : &parsed->document;
 }
 
@@ -154,13 +151,13 @@ std::string_view PresetText(std::string_view kind, std::string_view id) {
 }
 
 Issues MissingPreset(std::string_view kind, std::string_view id) {
-  const EmbeddedPreset* preset = FindAny(kind, id);
+  const EmbeddedPreset* preset = Find(kind, id);
   if (preset == nullptr || !TextOf(*preset).empty()) return {};
   return {{FileOf(*preset), "is needed but not here", "missing_file"}};
 }
 
 Issues MissingSources(std::string_view kind, std::string_view id) {
-  const EmbeddedPreset* preset = FindAny(kind, id);
+  const EmbeddedPreset* preset = Find(kind, id);
   if (preset == nullptr || IsWhole(*preset)) return {};
   return {{FileOf(*preset), "is needed with its sources", "missing_file"}};
 }

@@ -1,6 +1,7 @@
 // The files of presets/ by kind and id. Natively all are here. The page begins with those of its
-// menus; it knows the names of the others and hands their files in when they are asked for. What a
-// file says does not depend on when it came: it is the file that the build knew.
+// menus (presets/menu.json); it knows the names of the others and hands their files in when they
+// are asked for. What a file says does not depend on when it came: it is the file that the build
+// knew.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -25,24 +26,22 @@ std::string_view PresetKind(std::string_view section);
 inline constexpr std::string_view kDefaultedSection = "engine";
 inline constexpr std::string_view kDefaultEngine = "vllm";
 
-// Of a kind ("models", "hardware", "engines", "hosts", "workloads", "scenarios"), ascending. Never
-// empty.
+// Of a kind ("models", "hardware", "engines", "hosts", "workloads", "scenarios") those of the
+// menus, ascending. Never empty.
 std::vector<std::string_view> PresetIds(std::string_view kind);
-// And behind them those that the page fetches when they are chosen ("measured_models",
-// "measured_hardware").
+// And behind them the models and GPUs that the page fetches when they are chosen.
 std::vector<std::string_view> AllPresetIds(std::string_view kind);
 
 // What is known of a file that may not be here; an empty id: there is none.
 struct PresetName {
   std::string_view kind, id, name;
+  bool in_menu = false;
 };
-// Of that kind, or of its part that is fetched.
 PresetName NameOfPreset(std::string_view kind, std::string_view id);
 
 // The whole file; nullptr when there is none, or it is not here. Parsed once per program.
 const nlohmann::json* FindPreset(std::string_view kind, std::string_view id);
-// Its "document", of that kind or its other part: of a GPU that says which other it is "like",
-// with what that one has.
+// Its "document": of a GPU that says which other it is "like", with what that one has.
 const nlohmann::json* FindPresetDocument(std::string_view kind, std::string_view id);
 // The host of the servers of that GPU and engine, by their presets, that were measured; "": that of
 // the engine's preset.
@@ -51,7 +50,7 @@ std::string_view HostMeasuredWith(std::string_view hardware, std::string_view en
 std::string_view PresetText(std::string_view kind, std::string_view id);
 
 // An issue of kind "missing_file", whose path is the file, when it is known but not here; else
-// none. Of either part.
+// none.
 Issues MissingPreset(std::string_view kind, std::string_view id);
 // The same when the file is here without its sources, as the page has it.
 Issues MissingSources(std::string_view kind, std::string_view id);
