@@ -234,6 +234,33 @@ TEST(Advise, DraftsThatMayNotPay_AreTriedLessAndNotAtAll) {
   EXPECT_EQ(words(R"({"method":"none"})"), Words{});
 }
 
+// The same GPUs, in more replicas or in fewer.
+TEST(Advise, GpusMayBeCutOtherwise) {
+  const auto words = [](const std::vector<std::string>& overrides) {
+    std::vector<std::string> all = overrides;
+    all.emplace_back(kTargets);
+    const std::string document = Changed(all);
+    const std::int64_t gpus = Parsed(document).cluster.Gpus();
+    std::vector<std::string> found;
+    for (const Change& change : ChangesOf(Parsed(document))) {
+      if (change.words.find(" of TP ") == std::string::npos) continue;
+      const Scenario changed = Parsed(Good(ApplyOverrides(document, change.overrides)));
+      EXPECT_EQ(changed.cluster.Gpus(), gpus) << change.words;
+      found.push_back(change.words);
+    }
+    return found;
+  };
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(words({"cluster.pools.0.replicas=1", "cluster.pools.0.tensor_parallel=1"}), Words{});
+  EXPECT_EQ(words({"cluster.pools.0.replicas=1", "cluster.pools.0.tensor_parallel=8"}),
+            Words{"2 replicas of TP 4"});
+  EXPECT_EQ(words({"cluster.pools.0.replicas=2", "cluster.pools.0.tensor_parallel=2"}),
+            (Words{"4 replicas of TP 1", "1 replica of TP 4"}));
+  EXPECT_EQ(words({R"(cluster.pools=[{"role":"prefill","replicas":3},)"
+                   R"({"role":"decode","replicas":2,"tensor_parallel":2}])"}),
+            (Words{"4 replicas of TP 1 for decode", "1 replica of TP 4 for decode"}));
+}
+
 TEST(Drills, AreTheScenariosThatTheirNamesSay) {
   const Scenario scenario = Parsed(Changed({kTargets, "cluster.pools.0.replicas=3"}));
   const std::vector<Drill> drills = DrillsOf(scenario, {.spike = 3, .spike_s = 10});

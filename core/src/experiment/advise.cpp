@@ -100,6 +100,7 @@ class Lister {
           Format("cluster.pools.{}.tensor_parallel={}", p, 2 * pools_[p].tensor_parallel));
     }
     Add(Format("tensor parallel {}", 2 * pool.tensor_parallel), std::move(wider));
+    for (std::size_t p = 0; p < pools_.size(); ++p) CutOtherwise(p);
     for (const auto& [name, next] : kNextGpu) {
       if (s_.hardware.name != name) continue;
       Add(Format("GPU {}", next), {Format(R"(hardware={{"preset":"{}"}})", next)});
@@ -111,6 +112,20 @@ class Lister {
           {Format(R"(cluster.pools=[{{"role":"prefill","replicas":{},"tensor_parallel":{}}},)"
                   R"({{"role":"decode","replicas":{},"tensor_parallel":{}}}])",
                   prefill, pool.tensor_parallel, pool.replicas - prefill, pool.tensor_parallel)});
+    }
+  }
+
+  // The same GPUs in more and smaller replicas, and in fewer and larger ones.
+  void CutOtherwise(std::size_t p) {
+    const PoolSpec& pool = pools_[p];
+    const auto cut = [&](std::int64_t width, std::int64_t replicas) {
+      Add(Format("{} of TP {}{}", Count(replicas, "replica"), width, OfPool(pools_, p)),
+          {Format("cluster.pools.{}.tensor_parallel={}", p, width),
+           Format("cluster.pools.{}.replicas={}", p, replicas)});
+    };
+    if (pool.tensor_parallel % 2 == 0) cut(pool.tensor_parallel / 2, 2 * pool.replicas);
+    if (pool.replicas % (2 * pool.attention_data_parallel) == 0) {
+      cut(2 * pool.tensor_parallel, pool.replicas / 2);
     }
   }
 

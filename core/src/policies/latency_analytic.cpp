@@ -389,9 +389,7 @@ class Analytic final : public LatencyModel {
       const double total = std::min(compute + memory + overhead, static_cast<double>(kMaxStepNs));
       StepPrice price;
       price.duration = std::max<TimeNs>(1, static_cast<TimeNs>(RoundHalfEven(total)));
-      price.bound = overhead > compute && overhead > memory ? StepBound::kOverhead
-                    : compute > memory                      ? StepBound::kCompute
-                                                            : StepBound::kBandwidth;
+      price.bound = BoundOf(compute, memory, overhead);
       return price;
     }
   };

@@ -84,9 +84,7 @@ class Operators final : public LatencyModel {
     const double compute_ns = (prompts ? attention : 0) + (compute ? matrices : 0);
     const double memory_ns = (prompts ? 0 : attention) + (compute ? 0 : matrices);
     const double other_ns = host + sampler + launch;
-    price.bound = other_ns > compute_ns && other_ns > memory_ns ? StepBound::kOverhead
-                  : compute_ns > memory_ns                      ? StepBound::kCompute
-                                                                : StepBound::kBandwidth;
+    price.bound = BoundOf(compute_ns, memory_ns, other_ns);
     return price;
   }
 

@@ -138,12 +138,9 @@ class Roofline final : public LatencyModel {
       (compute > memory ? compute_us : memory_us) += std::max(compute, memory) * 1e6;
     }
     const double us = compute_us + memory_us + overhead_us_;
-    const StepBound bound = overhead_us_ > compute_us && overhead_us_ > memory_us
-                                ? StepBound::kOverhead
-                            : compute_us > memory_us ? StepBound::kCompute
-                                                     : StepBound::kBandwidth;
     // BLIS rounded this one.
-    return {StepTimeOf(!IsBlis(compat_) ? us : std::round(us), compat_), bound};
+    return {StepTimeOf(!IsBlis(compat_) ? us : std::round(us), compat_),
+            BoundOf(compute_us, memory_us, overhead_us_)};
   }
 
   Compat compat_;

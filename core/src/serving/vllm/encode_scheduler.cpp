@@ -139,9 +139,7 @@ class EncodeLatency final : public LatencyModel {
     StepPrice price;
     price.duration =
         std::max<TimeNs>(1, NearestNs(std::min(total, static_cast<double>(kMaxStepNs))));
-    price.bound = overhead > std::max(compute, memory) ? StepBound::kOverhead
-                  : compute > memory                   ? StepBound::kCompute
-                                                       : StepBound::kBandwidth;
+    price.bound = BoundOf(compute, memory, overhead);
     return price;
   }
   HostTimes TakeUpTimes(std::int64_t) const override { return {}; }
