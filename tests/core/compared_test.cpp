@@ -233,6 +233,25 @@ TEST(Presets, Menu_ListsFilesThatThereAre) {
   }
 }
 
+// Which it has with more memory or more bandwidth.
+TEST(Presets, NextGpu_IsOfTheMenuAndHasMore) {
+  int found = 0;
+  for (const std::string_view id : AllPresetIds("hardware")) {
+    const std::string next = NextGpu(NameOfPreset("hardware", id).name);
+    if (next.empty()) continue;
+    ++found;
+    EXPECT_TRUE(NameOfPreset("hardware", next).in_menu) << id;
+    const Json& own = *FindPresetDocument("hardware", id);
+    const Json& other = *FindPresetDocument("hardware", next);
+    EXPECT_TRUE(other["memory_gib"] > own["memory_gib"] ||
+                other["memory_bandwidth_gb_s"] > own["memory_bandwidth_gb_s"])
+        << id;
+  }
+  EXPECT_GT(found, 25);
+  EXPECT_EQ(NextGpu("H100 SXM 80 GB"), "h200-sxm");
+  EXPECT_EQ(NextGpu("no such card"), "");
+}
+
 // What a preset of a measured GPU does not say is that of the one that it is like. A share of the
 // peak means nothing beside a peak that is stated otherwise, or that the power limit cuts
 // otherwise.

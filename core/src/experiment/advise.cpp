@@ -7,19 +7,13 @@
 
 #include "base/base.h"
 #include "base/text.h"
+#include "io/presets.h"
 #include "metrics/words.h"
 #include "servecast/workload_spec.h"
 #include "workload/adapters.h"
 
 namespace servecast {
 namespace {
-
-// The preset to try next, of those that are embedded: more memory or bandwidth than this one has.
-constexpr std::pair<std::string_view, std::string_view> kNextGpu[] = {
-    {"A100 PCIe 40 GB", "a100-80gb"}, {"A100 SXM 80 GB", "h100-sxm"},
-    {"L40S 48 GB", "h100-sxm"},       {"RTX 4090 24 GB", "l40s"},
-    {"H100 SXM 80 GB", "h200-sxm"},   {"H200 SXM 141 GB", "b200-sxm"},
-};
 
 class Lister {
  public:
@@ -101,8 +95,7 @@ class Lister {
     }
     Add(Format("tensor parallel {}", 2 * pool.tensor_parallel), std::move(wider));
     for (std::size_t p = 0; p < pools_.size(); ++p) CutOtherwise(p);
-    for (const auto& [name, next] : kNextGpu) {
-      if (s_.hardware.name != name) continue;
+    if (const std::string next = NextGpu(s_.hardware.name); !next.empty()) {
       Add(Format("GPU {}", next), {Format(R"(hardware={{"preset":"{}"}})", next)});
     }
     if (pools_.size() == 1 && pool.replicas >= 2 && pool.role == PoolRole::kMixed) {

@@ -135,7 +135,7 @@ Json PresetList(const char* kind) {
     const Json* file = FindPreset(kind, id);
     Json entry =
         file != nullptr ? *file : Json{{"name", std::string(of.name)}, {"description", ""}};
-    for (const char* ours : {"like", "measured_with", "peak"}) entry.erase(ours);
+    for (const char* ours : {"like", "measured_with", "next", "peak"}) entry.erase(ours);
     if (file != nullptr) entry["document"] = *FindPresetDocument(kind, id);
     if (!of.in_menu) entry["group"] = kApart;
     entry["id"] = std::string(id);

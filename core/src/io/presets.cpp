@@ -137,6 +137,15 @@ const Json* FindPresetDocument(std::string_view kind, std::string_view id) {
   return parsed == nullptr ? nullptr : &parsed->document;
 }
 
+std::string NextGpu(std::string_view name) {
+  for (const std::string_view id : AllPresetIds("hardware")) {
+    if (NameOfPreset("hardware", id).name != name) continue;
+    const Json* file = FindPreset("hardware", id);
+    return file == nullptr ? "" : file->value("next", "");
+  }
+  return "";
+}
+
 std::string_view HostMeasuredWith(std::string_view hardware, std::string_view engine) {
   for (const std::string_view id : PresetIds("hosts")) {
     const Json& with = FindPreset("hosts", id)->at("measured_with");

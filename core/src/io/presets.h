@@ -43,6 +43,8 @@ PresetName NameOfPreset(std::string_view kind, std::string_view id);
 const nlohmann::json* FindPreset(std::string_view kind, std::string_view id);
 // Its "document": of a GPU that says which other it is "like", with what that one has.
 const nlohmann::json* FindPresetDocument(std::string_view kind, std::string_view id);
+// What to try after the GPU of that name, as its file says: one of the menu; "": nothing.
+std::string NextGpu(std::string_view name);
 // The host of the servers of that GPU and engine, by their presets, that were measured; "": that of
 // the engine's preset.
 std::string_view HostMeasuredWith(std::string_view hardware, std::string_view engine);
