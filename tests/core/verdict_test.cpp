@@ -147,6 +147,37 @@ TEST(Attainment, WithoutALimit_IsRefused) {
   EXPECT_FALSE(IssuesOf(Changed({R"(slo=[{"metric":"attainment","limit_ms":4}])"})).empty());
 }
 
+// --- on what
+
+// All that there are; of a scaler the most that it may have.
+TEST(Verdict, NamesAllGpusOfTheFleet) {
+  const auto on = [](const std::vector<std::string>& overrides) {
+    std::vector<std::string> all = {R"(slo=[{"metric":"tpot","percentile":99,"limit_ms":20}])",
+                                    "workload.requests=200"};
+    all.insert(all.end(), overrides.begin(), overrides.end());
+    const std::string said = Judged(Changed(all)).verdict.sentence;
+    const std::size_t at = said.find(" on ");
+    return said.substr(at, said.find(" H100") - at);
+  };
+  for (const int replicas : {1, 7, 9, 24}) {
+    EXPECT_EQ(on({"cluster.pools.0.replicas=" + std::to_string(replicas)}),
+              " on " + std::to_string(replicas) + " x");
+  }
+  EXPECT_EQ(on({"cluster.pools.0.replicas=5", "cluster.pools.0.tensor_parallel=4"}), " on 20 x");
+  EXPECT_EQ(
+      on({R"(cluster.pools=[{"role":"prefill","replicas":9},{"role":"decode","replicas":4}])"}),
+      " on 13 x");
+  const auto scaled = [&on](const std::string& policy, const std::string& more) {
+    return on({"cluster.pools.0.replicas=2", R"(cluster.scaling={"policy":")" + policy +
+                                                 R"(","min_replicas":2,"max_replicas":12)" + more +
+                                                 "}"});
+  };
+  EXPECT_EQ(scaled("hpa", ""), " on up to 12 x");
+  EXPECT_EQ(scaled("keda", ""), " on up to 12 x");
+  EXPECT_EQ(scaled("dynamo", R"(,"max_gpu_budget":10)"), " on up to 10 x");
+  EXPECT_EQ(scaled("dynamo", R"(,"max_gpu_budget":-1)"), " on up to 12 x");
+}
+
 // --- what does not fit
 
 TEST(Unfit, ModelLargerThanTheGpu_HasTheSum) {

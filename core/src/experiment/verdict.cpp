@@ -40,6 +40,7 @@ std::string ShortGpu(const std::string& name) {
 
 // That a scaler may use.
 std::int64_t MostGpus(const ScalingSpec& scaling) {
+  if (scaling.policy != "dynamo") return INT64_MAX;  // parameters have their defaults anyway
   const auto budget = scaling.params.find("max_gpu_budget");
   return budget == scaling.params.end() || budget->second < 0
              ? INT64_MAX
