@@ -6,7 +6,7 @@
 #include <cstdlib>
 
 #include "base/text.h"
-#include "calibrate/measured_table.h"
+#include "io/json_document.h"
 
 namespace servecast {
 namespace {

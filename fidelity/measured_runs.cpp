@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "io/json_document.h"
 #include "measured_reading.h"
 
 namespace servecast {

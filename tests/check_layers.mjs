@@ -48,8 +48,10 @@ const layers = {
   // Policies see the extension points and what they decide about, never who calls them (policiesMay).
   policies: ['base', 'public', 'cost', 'workload', 'serving'],
   io: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies'],
+  // What other programs write, as they mean it.
+  formats: ['base', 'public', 'io'],
   // Scenarios from and to what other programs write.
-  import: ['base', 'public', 'io'],
+  import: ['base', 'public', 'io', 'formats'],
   export: ['base', 'public', 'io', 'import'],
   simulation: ['base', 'public', 'cost', 'workload', 'metrics', 'serving', 'policies', 'io'],
   // What asks more than one simulation.
@@ -64,6 +66,7 @@ const layers = {
     'metrics',
     'serving',
     'io',
+    'formats',
     'import',
     'simulation',
     'experiment',
@@ -92,7 +95,7 @@ const policiesMay =
   /^serving\/(policy|features|batch|microseconds|replica\/scheduler_entry|batch\/batch_scheduler|cluster\/(router|prefix_index|epp\/(picker_router|approximate_index|prefix_blocks))|scaling\/(scaler|hpa_params))\.h$/;
 
 // Whose inputs and outputs are JSON.
-const readsJson = ['io', 'import', 'export', 'calibrate'];
+const readsJson = ['io', 'formats', 'import', 'export', 'calibrate'];
 
 // Standard headers that would let the world, or another platform's bits, into the engine.
 const forbiddenInEngine = new Map(

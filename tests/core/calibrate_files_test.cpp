@@ -11,6 +11,7 @@
 #include "calibrate/measured_table.h"
 #include "calibrate/server.h"
 #include "gtest/gtest.h"
+#include "io/json_document.h"
 #include "testing/data_files.h"
 
 namespace servecast::calibrate_files_test {

@@ -8,18 +8,13 @@
 #include <utility>
 
 #include "io/json_document.h"
+#include "io/trace_lines.h"
 
 namespace servecast {
 namespace {
 
 // A quoted cell may go on in so many lines.
 constexpr std::size_t kMostLines = 20;
-
-std::string_view Trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(" \t");
-  if (begin == std::string_view::npos) return "";
-  return text.substr(begin, text.find_last_not_of(" \t") - begin + 1);
-}
 
 struct Cells {
   std::vector<std::string> cells;
@@ -284,54 +279,13 @@ std::int64_t MeasuredRow::NeededWhole(ColumnNames columns, NumberRange range) {
   return Whole(columns, range).value_or(0);
 }
 
-namespace {
-
-constexpr std::string_view kDigits = "0123456789";
-
-// As JSON writes a number: a digit before the point and one behind it. The library's from_chars of
-// doubles is missing in WebAssembly's.
-std::string AsJson(std::string_view text) {
-  std::string number;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const auto digit = [&text](std::size_t at) {
-      return at < text.size() && kDigits.find(text[at]) != std::string_view::npos;
-    };
-    if (text[i] != '.') {
-      number += text[i];
-      continue;
-    }
-    const bool before = i > 0 && digit(i - 1), behind = digit(i + 1);
-    if (!before && !behind) return "";
-    number += Format("{}.{}", before ? "" : "0", behind ? "" : "0");
-  }
-  // Leading zeros are none in JSON.
-  std::size_t at = number.empty() || number[0] != '-' ? 0 : 1;
-  while (at + 1 < number.size() && number[at] == '0' &&
-         kDigits.find(number[at + 1]) != std::string_view::npos) {
-    number.erase(at, 1);
-  }
-  return number;
-}
-
-}  // namespace
-
-std::optional<double> NumberOf(std::string_view text) {
-  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
-  if (text.empty() || text.find_first_not_of("0123456789.eE+-") != std::string_view::npos) {
-    return std::nullopt;
-  }
-  const auto json = LooseJson(AsJson(text));
-  if (!json.is_number()) return std::nullopt;
-  const auto value = json.get<double>();
-  return std::isfinite(value) ? std::optional(value) : std::nullopt;
-}
-
 std::vector<double> NumbersIn(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789";
   std::vector<double> numbers;
   while (true) {
     const std::size_t begin = text.find_first_of(kDigits);
     if (begin == std::string_view::npos) return numbers;
-    const auto digits_from = [&text](std::size_t at) {
+    const auto digits_from = [&text, kDigits](std::size_t at) {
       return std::min(text.find_first_not_of(kDigits, at), text.size());
     };
     std::size_t end = digits_from(begin);

@@ -91,9 +91,6 @@ class MeasuredRow {
   std::string problem_;
 };
 
-// The whole text as a number; nullopt when it is none, or not finite.
-std::optional<double> NumberOf(std::string_view text);
-
 // The numbers in a text, without signs: "lognormal(median=256,sigma=0.8,[16,4096])" has four.
 std::vector<double> NumbersIn(std::string_view text);
 

@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "calibrate/readers.h"
+#include "formats/prometheus.h"
 #include "io/json_document.h"
 #include "io/physics_coefficients.h"
 

@@ -8,13 +8,14 @@
 #include "base/text.h"
 #include "calibrate/measured_table.h"
 #include "calibrate/readers.h"
+#include "formats/prometheus.h"
 #include "import/words.h"
 #include "io/issues.h"
+#include "io/json_document.h"
 
 namespace servecast {
 namespace {
 
-constexpr std::string_view kDcgm = "DCGM_FI_DEV_POWER_USAGE";
 constexpr std::size_t kMostGpus = 1024;
 constexpr double kMostWatts = 1e5;
 
@@ -64,7 +65,7 @@ class PowerReader {
   Result<Measurements> Read(std::string_view text) {
     const std::vector<std::string_view> lines = LinesIn(text);
     const bool dcgm = std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
-      return line.substr(0, kDcgm.size()) == kDcgm;
+      return line.substr(0, kDcgmPower.size()) == kDcgmPower;
     });
     const bool table = text.find("NVIDIA-SMI") != std::string_view::npos;
     what_ = dcgm ? "DCGM's metrics" : table ? "the table of nvidia-smi" : "nvidia-smi's rows";
@@ -112,40 +113,18 @@ class PowerReader {
     if (watts) Add(Format("{}", place_++), *watts);
   }
 
-  // DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-...",...} 345.67 [ms since 1970]
-  void TakeMetric(std::string_view line) {
-    if (line.substr(0, kDcgm.size()) != kDcgm) return;
-    std::string_view rest = line.substr(kDcgm.size());
-    std::string gpu;
-    if (!rest.empty() && rest[0] == '{') {
-      const std::size_t close = rest.rfind('}');
-      if (close == std::string_view::npos) return Refuse("found labels without an end, allowed }");
-      const std::string_view labels = rest.substr(0, close);
-      gpu = ValueOfLabel(labels, "UUID");
-      if (gpu.empty()) gpu = ValueOfLabel(labels, "Hostname") + " " + ValueOfLabel(labels, "gpu");
-      rest.remove_prefix(close + 1);
-    }
-    rest = Stripped(rest);
-    const std::size_t space = std::min(rest.find(' '), rest.size());
-    const std::string_view value = rest.substr(0, space);
-    const std::optional<double> watts = WattsIn(value);
-    if (!watts && !IsMissing(value))
+  void TakeMetric(std::string_view text) {
+    const PrometheusLine line = PrometheusLineIn(text);
+    if (line.name != kDcgmPower) return;
+    if (!line.closed) return Refuse("found labels without an end, allowed }");
+    const std::optional<double> watts = WattsIn(line.text);
+    if (!watts && !IsMissing(line.text))
       return Refuse("found no W behind the labels, allowed 0 to 100,000");
     if (!watts) return;
+    std::string gpu = line.Label("UUID");
+    if (gpu.empty()) gpu = line.Label("Hostname") + " " + line.Label("gpu");
     Add(gpu, *watts);
-    const std::optional<double> ms = NumberOf(Stripped(rest.substr(space)));
-    At(ms ? std::optional(*ms * 1e-3) : std::nullopt);
-  }
-
-  static std::string ValueOfLabel(std::string_view labels, std::string_view name) {
-    for (const char before : {'{', ','}) {
-      const std::string key = Format("{}{}=\"", std::string(1, before), name);
-      const std::size_t at = labels.find(key);
-      if (at == std::string_view::npos) continue;
-      const std::size_t begin = at + key.size(), end = labels.find('"', begin);
-      if (end != std::string_view::npos) return std::string(labels.substr(begin, end - begin));
-    }
-    return "";
+    At(line.time_ms ? std::optional(*line.time_ms * 1e-3) : std::nullopt);
   }
 
   void TakeRow(std::string_view line) {
@@ -246,12 +225,8 @@ bool IsPower(std::string_view text) {
                    (line.find("power.draw") != std::string_view::npos ||
                     SecondsIn(PowerCells(line)[0]) || (HasUnit(line) && WattsIn(line)));
   if (row) return true;
-  const auto begins_a_line = [text](std::string_view name) {
-    return text.substr(0, name.size()) == name ||
-           text.find(Format("\n{}", name)) != std::string_view::npos;
-  };
-  if (text.find("NVIDIA-SMI") != std::string_view::npos) return !begins_a_line("vllm:");
-  return begins_a_line(kDcgm) && !begins_a_line("vllm:");
+  return IsDcgmPower(text) ||
+         (text.find("NVIDIA-SMI") != std::string_view::npos && !HasVllmMetrics(text));
 }
 
 Result<Measurements> ReadPower(std::string_view text, const std::string& name) {

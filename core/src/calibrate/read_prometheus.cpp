@@ -2,7 +2,6 @@
 // is one run. Prometheus' text has no time of its own, so the answers stand with their headers:
 //   for i in 1 2; do curl -si SERVER/metrics; sleep 300; done
 #include <cmath>
-#include <limits>
 #include <map>
 
 #include "base/math.h"
@@ -10,23 +9,15 @@
 #include "calibrate/measured_table.h"
 #include "calibrate/readers.h"
 #include "calibrate/summary_run.h"
+#include "formats/prometheus.h"
 #include "io/issues.h"
 
 namespace servecast {
 namespace {
 
-constexpr std::string_view kPrefix = "vllm:";
-
-// Of all label sets together.
-struct Histogram {
-  double sum = 0, count = 0;
-  std::map<double, double> below;  // by their upper bound
-};
-
 struct Scrape {
   std::optional<std::int64_t> at_s;
-  std::map<std::string, Histogram, std::less<>> histograms;
-  std::string model;
+  VllmMetrics metrics;
 };
 
 // "Wed, 25 Nov 2026 12:00:30 GMT"
@@ -47,66 +38,16 @@ std::optional<std::int64_t> SecondsOfDate(std::string_view text) {
          whole(2) * 3600 + whole(3) * 60 + whole(4);
 }
 
-std::string LabelOf(std::string_view labels, std::string_view name) {
-  const std::size_t at = labels.find(std::string(name) + "=\"");
-  if (at == std::string_view::npos) return "";
-  const std::size_t begin = at + name.size() + 2;
-  const std::size_t end = labels.find('"', begin);
-  return end == std::string_view::npos ? "" : std::string(labels.substr(begin, end - begin));
-}
-
-bool EndsWith(std::string_view text, std::string_view end) {
-  return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
-// "vllm:name_bucket{labels} 12"; false: the value is no number.
-bool TakeLine(std::string_view line, Scrape& scrape) {
-  const std::size_t brace = line.find('{'), space = line.find(' ');
-  const std::string_view name =
-      line.substr(kPrefix.size(), std::min(brace, space) - kPrefix.size());
-  const std::size_t close = line.rfind('}');
-  const bool labelled = brace != std::string_view::npos && brace < space;
-  if (labelled && close == std::string_view::npos) return false;
-  const std::string_view labels = labelled ? line.substr(brace, close - brace) : "";
-  std::string_view rest = line.substr(labelled ? close + 1 : std::min(space, line.size()));
-  while (!rest.empty() && rest.front() == ' ') rest.remove_prefix(1);
-  const auto value = NumberOf(rest.substr(0, rest.find(' ')));
-  const struct {
-    std::string_view end;
-    int part;
-  } ends[] = {{"_sum", 0}, {"_count", 1}, {"_bucket", 2}};
-  for (const auto& each : ends) {
-    if (!EndsWith(name, each.end)) continue;
-    if (!value || *value < 0) return false;
-    Histogram& of = scrape.histograms[std::string(name.substr(0, name.size() - each.end.size()))];
-    if (each.part == 0) of.sum += *value;
-    if (each.part == 1) of.count += *value;
-    if (each.part == 2) {
-      const std::string bound = LabelOf(labels, "le");
-      const auto most = NumberOf(bound);
-      of.below[most.value_or(std::numeric_limits<double>::infinity())] += *value;
-    }
+// False: a histogram's value is no number.
+bool TakeLine(std::string_view text, VllmMetrics& metrics) {
+  const PrometheusLine line = PrometheusLineIn(text);
+  const bool good = line.value && std::isfinite(*line.value) && *line.value >= 0;
+  for (const std::string_view part : {"_sum", "_count", "_bucket"}) {
+    const std::size_t at = line.name.rfind(part);
+    if (!good && at != std::string_view::npos && at + part.size() == line.name.size()) return false;
   }
-  if (scrape.model.empty()) scrape.model = LabelOf(labels, "model_name");
-  return true;
-}
-
-// The tokens that a share of the requests has at most, by the buckets between two scrapes.
-double QuantileOf(const Histogram& first, const Histogram& last, double share) {
-  const double all = last.count - first.count;
-  double low = 0, below = 0;
-  for (const auto& [bound, count] : last.below) {
-    const auto at = first.below.find(bound);
-    const double so_far = count - (at == first.below.end() ? 0 : at->second);
-    if (so_far >= share * all) {
-      if (!std::isfinite(bound)) return low;
-      const double within = so_far > below ? (share * all - below) / (so_far - below) : 1;
-      return low + within * (bound - low);
-    }
-    below = so_far;
-    if (std::isfinite(bound)) low = bound;
-  }
-  return low;
+  metrics.Add(line);
+  return line.closed;
 }
 
 class PrometheusReader {
@@ -139,27 +80,45 @@ class PrometheusReader {
       if (LowerCase(line.substr(0, 5)) == "date:" && !scrapes_.empty()) {
         scrapes_.back().at_s = SecondsOfDate(line.substr(5));
       }
-      if (line.substr(0, kPrefix.size()) != kPrefix) continue;
+      if (line.substr(0, kVllmMetric.size()) != kVllmMetric) continue;
       if (scrapes_.empty()) scrapes_.emplace_back();
-      if (!TakeLine(line, scrapes_.back())) {
+      if (!TakeLine(line, scrapes_.back().metrics)) {
         issues_.push_back({Format("{}, line {}", name_, number),
                            "found no number behind the name, allowed Prometheus' text"});
       }
     }
   }
 
-  const Histogram* Find(std::size_t scrape, std::string_view name) const {
-    const auto at = scrapes_[scrape].histograms.find(name);
-    return at == scrapes_[scrape].histograms.end() ? nullptr : &at->second;
+  // What came between.
+  double Between(std::string_view name, std::string_view part) const {
+    const std::string of = Format("{}{}", name, part);
+    return scrapes_[1].metrics.Sum(of) - scrapes_[0].metrics.Sum(of);
   }
 
-  // The mean of what came between; nullopt: nothing did.
+  // nullopt: nothing came between.
   std::optional<double> MeanOf(std::string_view name) const {
-    const Histogram *first = Find(0, name), *last = Find(1, name);
-    if (last == nullptr) return std::nullopt;
-    const double count = last->count - (first == nullptr ? 0 : first->count);
-    const double sum = last->sum - (first == nullptr ? 0 : first->sum);
+    const double count = Between(name, "_count"), sum = Between(name, "_sum");
     return count > 0 && sum >= 0 ? std::optional(sum / count) : std::nullopt;
+  }
+
+  // The tokens that a share of the requests has at most, by the buckets.
+  double QuantileOf(std::string_view name, double share) {
+    const std::string buckets = Format("{}_bucket", name);
+    const std::map<double, double>& first = scrapes_[0].metrics.buckets[buckets];
+    const double all = Between(name, "_count");
+    double low = 0, below = 0;
+    for (const auto& [bound, count] : scrapes_[1].metrics.buckets[buckets]) {
+      const auto at = first.find(bound);
+      const double so_far = count - (at == first.end() ? 0 : at->second);
+      if (so_far >= share * all) {
+        if (!std::isfinite(bound)) return low;
+        const double within = so_far > below ? (share * all - below) / (so_far - below) : 1;
+        return low + within * (bound - low);
+      }
+      below = so_far;
+      if (std::isfinite(bound)) low = bound;
+    }
+    return low;
   }
 
   std::optional<double> MsOf(std::string_view name) const {
@@ -177,12 +136,9 @@ class PrometheusReader {
     }
     RunLengths lengths;
     lengths.mean = *mean;
-    const Histogram none;
-    const Histogram* first = Find(0, name);
-    const Histogram& before = first == nullptr ? none : *first;
     // Of a lognormal distribution, one standard deviation above the median.
-    const double median = QuantileOf(before, *Find(1, name), 0.5);
-    const double above = QuantileOf(before, *Find(1, name), 0.8413);
+    const double median = QuantileOf(name, 0.5);
+    const double above = QuantileOf(name, 0.8413);
     if (median >= 1 && above > median) lengths.sigma = std::min(2.0, Log(above / median));
     return lengths;
   }
@@ -192,9 +148,7 @@ class PrometheusReader {
     run.label = name_;
     run.one_server = true;
     const auto seconds = static_cast<double>(*scrapes_[1].at_s - *scrapes_[0].at_s);
-    const Histogram *first = Find(0, "e2e_request_latency_seconds"),
-                    *last = Find(1, "e2e_request_latency_seconds");
-    run.requests = last == nullptr ? 0 : last->count - (first == nullptr ? 0 : first->count);
+    run.requests = Between("e2e_request_latency_seconds", "_count");
     if (run.requests < 1 || run.requests > kMostRunRequests) {
       issues_.push_back({name_, Format("found {} requests in vllm:e2e_request_latency_seconds "
                                        "between the answers, allowed 1 to {}",
@@ -213,7 +167,7 @@ class PrometheusReader {
     run.e2e_ms = MsOf("e2e_request_latency_seconds");
     Measurements read;
     if (Issues issues = AddSummaryRun(run, read); !issues.empty()) return issues;
-    read.server.model = PlainText(scrapes_[1].model);
+    read.server.model = PlainText(scrapes_[1].metrics.model);
     read.server.engine = "vllm";
     read.found.push_back(
         Format("{}: histograms of a vLLM server, {} requests in {} s: all of it under load", name_,
@@ -231,11 +185,6 @@ class PrometheusReader {
 };
 
 }  // namespace
-
-bool IsPrometheus(std::string_view text) {
-  return text.substr(0, 5) == "HTTP/" || text.substr(0, 7) == "# HELP " ||
-         text.substr(0, 7) == "# TYPE " || text.substr(0, kPrefix.size()) == kPrefix;
-}
 
 Result<Measurements> ReadPrometheus(std::string_view text, const std::string& name) {
   return PrometheusReader(name).Read(text);

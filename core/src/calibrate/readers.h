@@ -30,7 +30,6 @@ bool IsInferencePerf(const nlohmann::json& json);
 Result<Measurements> ReadInferencePerf(const nlohmann::json& json, const std::string& name);
 
 // What a vLLM server says of itself at /metrics, twice, each with the date of the answer.
-bool IsPrometheus(std::string_view text);
 Result<Measurements> ReadPrometheus(std::string_view text, const std::string& name);
 
 // Power of GPUs: nvidia-smi's rows or table, DCGM's metrics.

@@ -8,6 +8,7 @@
 #include "base/math.h"
 #include "base/random.h"
 #include "calibrate/measured_table.h"
+#include "io/json_document.h"
 
 namespace servecast {
 namespace {

@@ -1,11 +1,6 @@
 // Prometheus text of a vLLM server (/metrics): its settings by cache_config_info, its traffic by
-// histograms and counters; names as vllm/v1/metrics/loggers.py has them.
-#include <algorithm>
-#include <cmath>
-#include <map>
-#include <set>
-
-#include "base/printable.h"
+// histograms and counters.
+#include "formats/prometheus.h"
 #include "base/text.h"
 #include "import/kinds.h"
 #include "import/traffic.h"
@@ -14,108 +9,8 @@ namespace servecast {
 namespace {
 
 using Json = nlohmann::json;
-using Labels = std::map<std::string, std::string, std::less<>>;
 
-struct Sample {
-  std::string_view name;
-  Labels labels;
-  double value = 0;
-  double time_s = 0;  // 0: not said
-};
-
-// "inf" and "+Inf" are infinite, "NaN" is none.
-std::optional<double> ValueIn(std::string_view text) {
-  if (!text.empty() && text[0] == '+') text.remove_prefix(1);
-  if (LowerCase(text.substr(0, 4)) == "inf") return std::numeric_limits<double>::infinity();
-  return NumberIn(text);
-}
-
-// 'a="b",c="d"'.
-Labels LabelsIn(std::string_view text) {
-  Labels labels;
-  while (labels.size() < 64) {
-    const std::size_t equals = text.find("=\"");
-    if (equals == std::string_view::npos) break;
-    const std::string name(Stripped(text.substr(0, equals)));
-    std::string value;
-    std::size_t at = equals + 2;
-    for (; at < text.size() && text[at] != '"'; ++at) {
-      if (text[at] == '\\' && at + 1 < text.size()) ++at;
-      value += text[at];
-    }
-    labels[name] = std::move(value);
-    text.remove_prefix(std::min(at + 1, text.size()));
-    const std::size_t comma = text.find(',');
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
-  return labels;
-}
-
-// 'vllm:name{labels} value [time]'.
-std::optional<Sample> SampleIn(std::string_view line) {
-  Sample sample;
-  const std::size_t end = line.find_first_of("{ ");
-  if (end == std::string_view::npos || line[0] == '#') return std::nullopt;
-  sample.name = line.substr(0, end);
-  std::string_view rest = line.substr(end);
-  if (rest[0] == '{') {
-    const std::size_t close = rest.rfind('}');
-    if (close == std::string_view::npos) return std::nullopt;
-    sample.labels = LabelsIn(rest.substr(1, close - 1));
-    rest.remove_prefix(close + 1);
-  }
-  rest = Stripped(rest);
-  const std::size_t space = rest.find(' ');
-  const auto value = ValueIn(rest.substr(0, space));
-  if (!value) return std::nullopt;
-  sample.value = *value;
-  if (space != std::string_view::npos)
-    sample.time_s = NumberIn(Stripped(rest.substr(space))).value_or(0) / 1000;
-  return sample;
-}
-
-// What the text has, added up over engines and models.
-struct Metrics {
-  std::map<std::string, double, std::less<>> sums;
-  std::map<std::string, std::map<double, double>, std::less<>> buckets;
-  std::set<std::string> engines;
-  Labels cache;
-  std::string model;
-  double time_s = 0;
-  bool any = false;
-
-  double Sum(std::string_view name) const {
-    const auto at = sums.find(name);
-    return at == sums.end() ? 0 : at->second;
-  }
-};
-
-void Add(const Sample& sample, Metrics& metrics) {
-  if (sample.name == "process_start_time_seconds")
-    metrics.sums["process_start_time_seconds"] = sample.value;
-  if (sample.name.substr(0, 5) != "vllm:" || metrics.sums.size() > 1000) return;
-  const std::string_view name = sample.name.substr(5);
-  metrics.any = true;
-  metrics.time_s = std::max(metrics.time_s, sample.time_s);
-  if (const auto model = sample.labels.find("model_name"); model != sample.labels.end())
-    metrics.model = model->second;
-  if (const auto engine = sample.labels.find("engine");
-      engine != sample.labels.end() && metrics.engines.size() < 1024) {
-    metrics.engines.insert(engine->second);
-  }
-  if (name == "cache_config_info") {
-    metrics.cache = sample.labels;
-  } else if (const auto bound = sample.labels.find("le"); bound != sample.labels.end()) {
-    const auto value = ValueIn(bound->second);
-    if (value && metrics.buckets.size() < 100)
-      metrics.buckets[std::string(name)][*value] += sample.value;
-  } else if (std::isfinite(sample.value)) {
-    metrics.sums[std::string(name)] += sample.value;
-  }
-}
-
-void TakeCacheConfig(const Metrics& metrics, Draft& draft) {
+void TakeCacheConfig(const VllmMetrics& metrics, Draft& draft) {
   const auto text = [&metrics](std::string_view name) {
     const auto at = metrics.cache.find(name);
     return at == metrics.cache.end() || at->second == "None" ? std::string() : at->second;
@@ -141,7 +36,7 @@ void TakeCacheConfig(const Metrics& metrics, Draft& draft) {
   }
 }
 
-Json LengthsOfMetric(const Metrics& metrics, const char* name) {
+Json LengthsOfMetric(const VllmMetrics& metrics, const char* name) {
   const auto at = metrics.buckets.find(std::string(name) + "_bucket");
   if (at != metrics.buckets.end()) {
     Json lengths = LengthsOfHistogram({at->second.begin(), at->second.end()});
@@ -153,15 +48,14 @@ Json LengthsOfMetric(const Metrics& metrics, const char* name) {
 
 // Requests over the time since the server's start, where the text says when it was written; else by
 // Little's law of those that are there.
-void TakeRate(const Metrics& metrics, Draft& draft) {
+void TakeRate(const VllmMetrics& metrics, Draft& draft) {
   const double done = metrics.Sum("request_success_total");
-  const double since = metrics.time_s - metrics.Sum("process_start_time_seconds");
+  const double time_s = metrics.time_ms / 1000, since = time_s - metrics.start_s;
   const double e2e = metrics.Sum("e2e_request_latency_seconds_sum"),
                count = metrics.Sum("e2e_request_latency_seconds_count");
   const double there = metrics.Sum("num_requests_running") + metrics.Sum("num_requests_waiting");
   BenchTraffic traffic;
-  if (metrics.time_s > 0 && metrics.Sum("process_start_time_seconds") > 0 && since > 0 &&
-      done > 0) {
+  if (time_s > 0 && metrics.start_s > 0 && since > 0 && done > 0) {
     traffic.rate_per_s = done / since;
     TakeArrivals(traffic, "request_success_total over the time since the start", draft);
     draft.Remark("the rate is the mean since the server's start");
@@ -177,7 +71,7 @@ void TakeRate(const Metrics& metrics, Draft& draft) {
   }
 }
 
-void TakeMeasured(const Metrics& metrics, Draft& draft) {
+void TakeMeasured(const VllmMetrics& metrics, Draft& draft) {
   struct Histogram {
     std::string_view name, word, report;
   };
@@ -213,12 +107,10 @@ void TakeMeasured(const Metrics& metrics, Draft& draft) {
 }  // namespace
 
 void ReadPrometheus(const ImportSource& source, Draft& draft) {
-  if (source.json != nullptr || source.text.find("vllm:") == std::string_view::npos) return;
-  Metrics metrics;
+  if (source.json != nullptr || source.text.find(kVllmMetric) == std::string_view::npos) return;
+  VllmMetrics metrics;
   for (const std::string_view line : LinesIn(source.text)) {
-    if (line.size() > 4000) continue;
-    if (const auto sample = SampleIn(Stripped(line).empty() ? "#" : Stripped(line)))
-      Add(*sample, metrics);
+    if (line.size() <= 4000) metrics.Add(PrometheusLineIn(Stripped(line)));
   }
   if (!metrics.any) return;
   if (!draft.BeginServer("metrics of a vLLM server")) return;

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <vector>
 
@@ -160,6 +161,28 @@ void Write(const Json& value, JsonWriter& out) {
   }
 }
 
+// As JSON writes a number: a digit before the point and one behind it. The library's from_chars of
+// doubles is missing in WebAssembly's.
+std::string AsJson(std::string_view text) {
+  std::string number;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    const auto digit = [&text](std::size_t at) { return at < text.size() && IsDigit(text[at]); };
+    if (text[i] != '.') {
+      number += text[i];
+      continue;
+    }
+    const bool before = i > 0 && digit(i - 1), behind = digit(i + 1);
+    if (!before && !behind) return "";
+    number += Format("{}.{}", before ? "" : "0", behind ? "" : "0");
+  }
+  // Leading zeros are none in JSON.
+  std::size_t at = number.empty() || number[0] != '-' ? 0 : 1;
+  while (at + 1 < number.size() && number[at] == '0' && IsDigit(number[at + 1])) {
+    number.erase(at, 1);
+  }
+  return number;
+}
+
 }  // namespace
 
 Result<Json> ParseJson(std::string_view text) {
@@ -175,6 +198,17 @@ Result<Json> ParseJson(std::string_view text) {
 
 Json LooseJson(std::string_view text) {
   return Json::parse(text.begin(), text.end(), nullptr, false);
+}
+
+std::optional<double> NumberOf(std::string_view text) {
+  if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
+  if (text.empty() || text.find_first_not_of("0123456789.eE+-") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  const auto json = LooseJson(AsJson(text));
+  if (!json.is_number()) return std::nullopt;
+  const auto value = json.get<double>();
+  return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
 std::string CompactJson(const Json& value) {

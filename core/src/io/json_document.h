@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,9 @@ Result<nlohmann::json> ParseJson(std::string_view text);
 // The same without limits, and without a word on what is wrong: a discarded value. nlohmann's own
 // parse() is compiled wherever it is called, which takes a second or two.
 nlohmann::json LooseJson(std::string_view text);
+
+// The whole text as a number; nullopt when it is none, or not finite.
+std::optional<double> NumberOf(std::string_view text);
 
 // Keys sorted, no white space, numbers as JavaScript writes them.
 std::string CompactJson(const nlohmann::json& value);
