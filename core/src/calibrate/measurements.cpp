@@ -5,6 +5,7 @@
 
 #include "base/text.h"
 #include "calibrate/readers.h"
+#include "formats/benchmarks.h"
 #include "formats/prometheus.h"
 #include "io/json_document.h"
 #include "io/physics_coefficients.h"
@@ -64,7 +65,7 @@ Result<Measurements> ReadJson(std::string_view text, const std::string& name) {
     if (json.is_discarded()) return Issue{name, "found no JSON, allowed a document of JSON"};
   }
   if (json.is_object()) {
-    if (IsBench(json)) return ReadBench(json, name);
+    if (IsServingBench(json)) return ReadBench(json, name);
     if (IsGuideLlm(json)) return ReadGuideLlm(json, name);
     if (IsAiperf(json)) return ReadAiperf(json, name);
     if (IsInferencePerf(json)) return ReadInferencePerf(json, name);

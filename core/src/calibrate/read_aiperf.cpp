@@ -6,6 +6,7 @@
 #include "calibrate/json_numbers.h"
 #include "calibrate/readers.h"
 #include "calibrate/summary_run.h"
+#include "formats/benchmarks.h"
 #include "io/issues.h"
 
 namespace servecast {
@@ -18,25 +19,13 @@ namespace {
 std::optional<double> MsOf(JsonNumbers& in, const char* figure) {
   const auto value = in.NumberAt({figure, "avg"}, 0, 1e15);
   if (!value) return std::nullopt;
-  const Json* unit = in.FindAt({figure, "unit"});
-  const std::string name = unit != nullptr && unit->is_string() ? unit->get<std::string>() : "";
-  const struct {
-    const char* name;
-    double ms;
-  } units[] = {{"ms", 1}, {"s", 1e3}, {"sec", 1e3}, {"us", 1e-3}, {"ns", 1e-6}};
-  for (const auto& known : units) {
-    if (name == known.name) return *value * known.ms;
-  }
-  in.Refuse(Format("/{}/unit", figure), unit, "\"ms\", \"s\", \"us\" or \"ns\"");
+  if (const auto ms = AiperfUnitMs(*in.FindAt({figure}))) return *value * *ms;
+  in.Refuse(Format("/{}/unit", figure), in.FindAt({figure, "unit"}),
+            "\"ms\", \"s\", \"us\" or \"ns\"");
   return std::nullopt;
 }
 
 }  // namespace
-
-bool IsAiperf(const Json& json) {
-  const auto latency = json.find("request_latency");
-  return latency != json.end() && latency->is_object() && latency->contains("avg");
-}
 
 Result<Measurements> ReadAiperf(const Json& json, const std::string& name) {
   JsonNumbers in(json, name);

@@ -324,8 +324,6 @@ void CheckUnits(JsonNumbers& in, const Measurements& read) {
 
 }  // namespace
 
-bool IsBench(const Json& json) { return json.contains("mean_ttft_ms") || json.contains("ttfts"); }
-
 Result<Measurements> ReadBench(const Json& json, const std::string& name) {
   Measurements read;
   JsonNumbers in(json, name);

@@ -1,11 +1,12 @@
-// Results of GuideLLM (benchmarks.json). Written by memory of the tool's versions 0.2 to 0.4, which
-// keep the strategy of a benchmark in different places; no file of the tool was at hand.
+// Results of GuideLLM (benchmarks.json). Written by memory of the tool's versions 0.2 to 0.4; no
+// file of the tool was at hand.
 #include <cmath>
 
 #include "base/text.h"
 #include "calibrate/json_numbers.h"
 #include "calibrate/readers.h"
 #include "calibrate/summary_run.h"
+#include "formats/benchmarks.h"
 #include "io/issues.h"
 #include "io/json_document.h"
 
@@ -17,18 +18,10 @@ namespace {
 
 constexpr std::size_t kMostBenchmarks = 1000;
 
-const Json* StrategyOf(const JsonNumbers& in) {
-  for (const char* place : {"config", "scheduler", "args"}) {
-    const Json* strategy = in.FindAt({place, "strategy"});
-    if (strategy != nullptr && strategy->is_object()) return strategy;
-  }
-  return nullptr;
-}
-
 // nullopt: an issue says why.
 std::optional<RunArrivals> ArrivalsOf(JsonNumbers& in, const std::string& name,
                                       const std::string& at) {
-  const Json* found = StrategyOf(in);
+  const Json* found = GuideLlmStrategy(in.json());
   if (found == nullptr) {
     in.Refuse("/config/strategy", nullptr, "how its requests came, as of GuideLLM 0.2 to 0.4");
     return std::nullopt;
@@ -57,12 +50,6 @@ std::optional<RunArrivals> ArrivalsOf(JsonNumbers& in, const std::string& name,
 }
 
 }  // namespace
-
-bool IsGuideLlm(const Json& json) {
-  const auto list = json.find("benchmarks");
-  return list != json.end() && list->is_array() && !list->empty() && list->front().is_object() &&
-         list->front().contains("metrics");
-}
 
 Result<Measurements> ReadGuideLlm(const Json& json, const std::string& name) {
   Measurements read;

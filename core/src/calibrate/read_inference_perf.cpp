@@ -13,10 +13,6 @@ namespace servecast {
 
 using Json = nlohmann::json;
 
-bool IsInferencePerf(const Json& json) {
-  return json.contains("load_summary") && json.contains("successes");
-}
-
 Result<Measurements> ReadInferencePerf(const Json& json, const std::string& name) {
   JsonNumbers in(json, name);
   SummaryRun run;

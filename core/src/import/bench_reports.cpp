@@ -8,6 +8,7 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "formats/benchmarks.h"
 #include "import/bench_result.h"
 #include "import/json_members.h"
 #include "import/kinds.h"
@@ -30,7 +31,7 @@ void AddAiperfMetric(const ReportJson& report, const char* metric, const char* n
                      ReportJson& figures) {
   const ReportJson* of = ObjectIn(report, metric);
   if (of == nullptr) return;
-  const double scale = TextIn(*of, "unit") == "s" ? 1000 : 1;
+  const double scale = AiperfUnitMs(*of).value_or(1);
   for (const auto& [key, which] : {std::pair("avg", "mean"), std::pair("p50", "median"),
                                    std::pair("p90", "p90"), std::pair("p99", "p99")}) {
     if (const auto value = FigureIn(*of, key)) {
@@ -96,10 +97,9 @@ void ReadGuidellmReport(const ReportJson& report, Draft& draft) {
   if (all.size() > 1) {
     draft.Warn(Format("the report has {} benchmarks: the first counts here", all.size()));
   }
-  const ReportJson* metrics = ObjectIn(one, "metrics");
-  if (metrics == nullptr) return;
-  const auto successful = [metrics](const char* name) {
-    return ObjectAt(*metrics, {name, "successful"});
+  const ReportJson& metrics = one["metrics"];
+  const auto successful = [&metrics](const char* name) {
+    return ObjectAt(metrics, {name, "successful"});
   };
   ReportJson figures = ReportJson::object();
   for (const auto& [metric, name] :
@@ -123,7 +123,7 @@ void ReadGuidellmReport(const ReportJson& report, Draft& draft) {
     return of == nullptr ? std::nullopt : FigureIn(*of, "mean");
   };
   if (const auto rate = mean("requests_per_second")) figures["request_throughput"] = *rate;
-  const ReportJson* total = ObjectIn(*metrics, "request_totals");
+  const ReportJson* total = ObjectIn(metrics, "request_totals");
   const double completed = total == nullptr ? 0 : FigureIn(*total, "successful").value_or(0);
   if (completed > 0) figures["completed"] = completed;
   const auto input = mean("prompt_token_count"), output = mean("output_token_count");
@@ -131,9 +131,7 @@ void ReadGuidellmReport(const ReportJson& report, Draft& draft) {
     figures["total_input_tokens"] = *input * completed;
     figures["total_output_tokens"] = *output * completed;
   }
-  for (const char* owner : {"config", "args", "scheduler"}) {
-    const ReportJson* strategy = ObjectAt(one, {owner, "strategy"});
-    if (strategy == nullptr) continue;
+  if (const ReportJson* strategy = GuideLlmStrategy(one); strategy != nullptr) {
     if (const auto rate = FigureIn(*strategy, "rate")) figures["request_rate"] = *rate;
     for (const char* key : {"streams", "max_concurrency"}) {
       if (const auto users = FigureIn(*strategy, key)) figures["max_concurrency"] = *users;
@@ -230,12 +228,8 @@ void ReadBenchReports(const ImportSource& source, Draft& draft) {
   }
   if (source.json == nullptr || !source.json->is_object()) return;
   const ReportJson& json = *source.json;
-  const ReportJson& benchmarks = ListIn(json, "benchmarks");
-  if (ObjectIn(json, "request_throughput") != nullptr) {
-    ReadAiperf(json, draft);
-  } else if (!benchmarks.empty() && ObjectIn(benchmarks[0], "metrics") != nullptr) {
-    ReadGuidellmReport(json, draft);
-  }
+  if (IsAiperf(json)) ReadAiperf(json, draft);
+  if (IsGuideLlm(json)) ReadGuidellmReport(json, draft);
 }
 
 }  // namespace servecast

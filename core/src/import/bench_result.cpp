@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/text.h"
+#include "formats/benchmarks.h"
 #include "import/json_members.h"
 #include "import/kinds.h"
 #include "import/traffic.h"
@@ -155,15 +156,12 @@ void ReadBenchFigures(const Json& json, std::string_view what, bool traffic, Dra
 }
 
 void ReadBenchResult(const ImportSource& source, Draft& draft) {
-  if (source.json == nullptr || !source.json->is_object()) return;
+  if (source.json == nullptr || !source.json->is_object() || !IsServingBench(*source.json)) return;
   const Json& json = *source.json;
   const auto number = [&json](const char* key) {
     const auto at = json.find(key);
     return at != json.end() && at->is_number();
   };
-  const bool result =
-      number("request_throughput") || number("mean_ttft_ms") || number("total_input_tokens");
-  if (!result) return;
   // SGLang's has the latency of whole requests by another name.
   Json figures = json;
   bool sglang = false;
