@@ -109,11 +109,18 @@ std::string RangeText(NumberRange range) {
 
 }  // namespace
 
-std::int64_t DaysSince1970(std::int64_t year, std::int64_t month, std::int64_t day) {
-  year -= month <= 2 ? 1 : 0;
+std::optional<double> SecondsSince1970(const std::array<double, 6>& n) {
+  const bool good = n[0] >= 1970 && n[0] <= 9999 && n[1] >= 1 && n[1] <= 12 && n[2] >= 1 &&
+                    n[2] <= 31 && n[3] < 24 && n[4] < 60 && n[5] < 62;
+  if (!good) return std::nullopt;
+  const std::int64_t month = std::llround(n[1]), day = std::llround(n[2]);
+  const std::int64_t year = std::llround(n[0]) - (month <= 2 ? 1 : 0);
   const std::int64_t era = year / 400, of_era = year % 400;
   const std::int64_t of_year = (153 * (month + (month > 2 ? -3 : 9)) + 2) / 5 + day - 1;
-  return era * 146'097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719'468;
+  const std::int64_t days =
+      era * 146'097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719'468;
+  return static_cast<double>(days * 86'400 + std::llround(n[3]) * 3600 + std::llround(n[4]) * 60) +
+         n[5];
 }
 
 std::string PlainText(std::string_view text) {

@@ -1,6 +1,7 @@
 // A CSV file of measurements: cells by the names of their columns, and what is wrong with them.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -94,8 +95,8 @@ class MeasuredRow {
 // The numbers in a text, without signs: "lognormal(median=256,sigma=0.8,[16,4096])" has four.
 std::vector<double> NumbersIn(std::string_view text);
 
-// Days since 1970 of a date of the Gregorian calendar.
-std::int64_t DaysSince1970(std::int64_t year, std::int64_t month, std::int64_t day);
+// Of a year, month and day of the Gregorian calendar, hour, minute and second; nullopt: none.
+std::optional<double> SecondsSince1970(const std::array<double, 6>& n);
 
 // In UTF-8 and without control characters: others become U+FFFD and spaces.
 std::string PlainText(std::string_view text);

@@ -20,12 +20,8 @@ constexpr std::size_t kMostGpus = 1024;
 constexpr double kMostWatts = 1e5;
 
 std::vector<std::string_view> PowerCells(std::string_view line) {
-  std::vector<std::string_view> cells;
-  for (std::size_t at = 0; at <= line.size();) {
-    const std::size_t end = std::min(line.find(',', at), line.size());
-    cells.push_back(Stripped(line.substr(at, end - at)));
-    at = end + 1;
-  }
+  std::vector<std::string_view> cells = Split(line, ",");
+  for (std::string_view& cell : cells) cell = Stripped(cell);
   return cells;
 }
 
@@ -44,13 +40,7 @@ std::optional<double> WattsIn(std::string_view cell) {
 std::optional<double> SecondsIn(std::string_view cell) {
   if (cell.size() < 19 || cell[4] != '/' || cell[7] != '/') return std::nullopt;
   const std::vector<double> n = NumbersIn(cell);
-  const bool good = n.size() == 6 && n[0] >= 1970 && n[0] <= 9999 && n[1] >= 1 && n[1] <= 12 &&
-                    n[2] >= 1 && n[2] <= 31 && n[3] < 24 && n[4] < 60 && n[5] < 62;
-  if (!good) return std::nullopt;
-  const auto whole = [&n](std::size_t i) { return std::llround(n[i]); };
-  return static_cast<double>(DaysSince1970(whole(0), whole(1), whole(2)) * 86'400 +
-                             whole(3) * 3600 + whole(4) * 60) +
-         n[5];
+  return n.size() == 6 ? SecondsSince1970({n[0], n[1], n[2], n[3], n[4], n[5]}) : std::nullopt;
 }
 
 // A card that does not say its power, or not yet.

@@ -16,12 +16,12 @@ namespace servecast {
 namespace {
 
 struct Scrape {
-  std::optional<std::int64_t> at_s;
+  std::optional<double> at_s;
   VllmMetrics metrics;
 };
 
 // "Wed, 25 Nov 2026 12:00:30 GMT"
-std::optional<std::int64_t> SecondsOfDate(std::string_view text) {
+std::optional<double> SecondsOfDate(std::string_view text) {
   constexpr std::string_view kMonths = "janfebmaraprmayjunjulaugsepoctnovdec";
   const std::vector<double> n = NumbersIn(text);
   const std::string lower = LowerCase(text);
@@ -30,12 +30,8 @@ std::optional<std::int64_t> SecondsOfDate(std::string_view text) {
     if (lower.find(" " + std::string(kMonths.substr(3 * i, 3)) + " ") != std::string::npos)
       month = i;
   }
-  const bool good = n.size() == 5 && month != std::string::npos && n[0] >= 1 && n[0] <= 31 &&
-                    n[1] >= 1970 && n[1] <= 9999 && n[2] < 24 && n[3] < 60 && n[4] < 62;
-  if (!good) return std::nullopt;
-  const auto whole = [&n](std::size_t i) { return std::llround(n[i]); };
-  return DaysSince1970(whole(1), static_cast<std::int64_t>(month) + 1, whole(0)) * 86'400 +
-         whole(2) * 3600 + whole(3) * 60 + whole(4);
+  if (n.size() != 5 || month == std::string::npos) return std::nullopt;
+  return SecondsSince1970({n[1], static_cast<double>(month + 1), n[0], n[2], n[3], n[4]});
 }
 
 // False: a histogram's value is no number.
@@ -70,10 +66,7 @@ class PrometheusReader {
  private:
   void ReadLines(std::string_view text) {
     std::size_t number = 0;
-    for (std::size_t at = 0; at < text.size();) {
-      const std::size_t end = std::min(text.find('\n', at), text.size());
-      std::string_view line = text.substr(at, end - at);
-      at = end + 1;
+    for (std::string_view line : Split(text, "\n")) {
       ++number;
       if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
       if (line.substr(0, 5) == "HTTP/") scrapes_.emplace_back();
@@ -147,7 +140,7 @@ class PrometheusReader {
     SummaryRun run;
     run.label = name_;
     run.one_server = true;
-    const auto seconds = static_cast<double>(*scrapes_[1].at_s - *scrapes_[0].at_s);
+    const double seconds = *scrapes_[1].at_s - *scrapes_[0].at_s;
     run.requests = Between("e2e_request_latency_seconds", "_count");
     if (run.requests < 1 || run.requests > kMostRunRequests) {
       issues_.push_back({name_, Format("found {} requests in vllm:e2e_request_latency_seconds "

@@ -92,12 +92,10 @@ constexpr Preset kPresets[] = {{"chatbot", 256, 100, 256, 100},
 
 std::optional<Json> NumbersOf(std::string_view list) {
   Json numbers = Json::array();
-  for (std::size_t at = 0; at <= list.size();) {
-    const std::size_t end = std::min(list.find(',', at), list.size());
-    const auto number = NumberIn(Stripped(list.substr(at, end - at)));
+  for (const std::string_view item : Split(list, ",")) {
+    const auto number = NumberIn(Stripped(item));
     if (!number) return std::nullopt;
     numbers.push_back(NumberJson(*number));
-    at = end + 1;
   }
   return numbers;
 }

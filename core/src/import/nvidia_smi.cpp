@@ -83,13 +83,11 @@ void TakeLimit(const std::string& name, double watts, Draft& draft) {
 std::string NameInQuery(std::string_view line) {
   if (line.size() > 300 || line.find(',') == std::string_view::npos) return "";
   std::string name, memory;
-  for (std::size_t at = 0; at <= line.size();) {
-    const std::size_t end = std::min(line.find(',', at), line.size());
-    const std::string_view field = Stripped(line.substr(at, end - at));
+  for (const std::string_view cell : Split(line, ",")) {
+    const std::string_view field = Stripped(cell);
     const bool mib = field.size() > 4 && field.substr(field.size() - 4) == " MiB";
     if (mib && memory.empty()) memory = " " + std::string(field);
     if (field.substr(0, 7) == "NVIDIA " || field.substr(0, 6) == "Tesla ") name = field;
-    at = end + 1;
   }
   const bool known = !memory.empty() || !HardwarePresetOf(name).empty();
   return name.empty() || !known ? "" : name + memory;

@@ -412,12 +412,9 @@ std::string_view BaseName(std::string_view path) {
 
 std::vector<std::string_view> LinesIn(std::string_view text) {
   std::vector<std::string_view> lines;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t end = std::min(text.find('\n', at), text.size());
-    std::string_view line = text.substr(at, end - at);
+  for (std::string_view line : Split(text, "\n")) {
     if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
     if (!line.empty()) lines.push_back(line);
-    at = end + 1;
   }
   return lines;
 }

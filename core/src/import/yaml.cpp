@@ -315,10 +315,7 @@ Result<std::vector<Json>> ParseYaml(std::string_view text) {
     }
   };
   std::size_t number = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t stop = std::min(text.find('\n', at), text.size());
-    std::string_view raw = text.substr(at, stop - at);
-    at = stop + 1;
+  for (std::string_view raw : Split(text, "\n")) {
     ++number;
     if (!raw.empty() && raw.back() == '\r') raw.remove_suffix(1);
     const std::size_t indent = IndentOf(raw);
