@@ -499,7 +499,7 @@ TEST(ImportForms, ReportsOfBenchmarks) {
                {"/workload/arrivals", {{"process", "poisson"}, {"rate_per_s", 3.5}}},
                {"/workload/prompt_tokens/value", 512},
                {"/workload/output_tokens/value", 128}},
-              {"TTFT mean 66, median 60, p99 150 ms"}});
+              {"TTFT mean 66, median 60, p99 150 ms; TPOT mean 9 ms"}});
   ExpectForm({"sglang-results.jsonl",
               "a result of sglang.bench_serving",
               {{"/workload/requests", 160},
