@@ -411,6 +411,17 @@ TEST(Readers_, Prometheus_OnceOrWithoutADate_IsRefusedWithTheCommand) {
   EXPECT_NE(Refusal(bad).find("found no number"), std::string::npos);
 }
 
+TEST(Readers_, NumbersOfPythonThatJsonHasNot_AreRead) {
+  const Measurements read = Read(
+      R"({"request_rate": Infinity, "max_concurrency": 4, "completed": 50, "total_input_tokens": 5000,
+          "total_output_tokens": 1000, "mean_ttft_ms": 40, "mean_tpot_ms": NaN})");
+  ASSERT_EQ(read.points.size(), 1u);
+  EXPECT_EQ(read.points[0].figures.size(), 1u);
+  EXPECT_EQ(read.points[0].run->concurrency, 4);
+  EXPECT_NE(Refusal(R"({"mean_ttft_ms": Inf})").find("not JSON at line 1, column 18"),
+            std::string::npos);
+}
+
 TEST(Readers_, UnknownForms_NameTheKnownOnes) {
   EXPECT_NE(Refusal(R"({"a": 1})").find("GuideLLM"), std::string::npos);
   EXPECT_NE(Refusal(" \n").find("GuideLLM"), std::string::npos);

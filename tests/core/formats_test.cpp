@@ -69,12 +69,20 @@ TEST(Formats, Results_AreToldApartByAnyOfTheirMembers) {
   EXPECT_EQ(GuideLlmStrategy(Json::parse(R"({"args": {"strategy": 2}})")), nullptr);
 }
 
+TEST(Formats, PythonsJson_KeepsItsTexts) {
+  const auto read = ParsePythonJson(R"({"NaN": [NaN, -Infinity, "\"NaN", "\\", Infinity]})");
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read.value().dump(), R"({"NaN":[null,"-inf","\"NaN","\\","inf"]})");
+  EXPECT_FALSE(ParsePythonJson("[Inf]").ok());
+}
+
 std::set<std::string> RecognisedBy(const std::string& text) {
   std::set<std::string> by;
-  const auto json = nlohmann::json::parse(text, nullptr, false);
+  const auto parsed = ParsePythonJson(text);
   if (IsPower(text)) by.insert("power");
   if (IsPrometheus(text)) by.insert("prometheus");
-  if (!json.is_object()) return by;
+  if (!parsed.ok() || !parsed.value().is_object()) return by;
+  const nlohmann::json& json = parsed.value();
   if (IsServingBench(json)) by.insert("bench");
   if (IsGuideLlm(json)) by.insert("guidellm");
   if (IsAiperf(json)) by.insert("aiperf");
@@ -85,6 +93,7 @@ std::set<std::string> RecognisedBy(const std::string& text) {
 TEST(Formats, EachExample_IsRecognisedByOne) {
   const std::map<std::string, std::string> known = {
       {"import/texts/bench-result.json", "bench"},
+      {"import/texts/bench-ramp.json", "bench"},
       {"import/texts/metrics.txt", "prometheus"},
       {"import/texts/nvidia-smi.txt", "power"},
       {"import/texts/nvidia-smi-limited.txt", "power"},

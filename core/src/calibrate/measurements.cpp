@@ -53,7 +53,7 @@ Result<Measurements> ReadJson(std::string_view text, const std::string& name) {
   constexpr std::size_t kSmall = std::size_t{4} << 20;  // what ParseJson takes
   nlohmann::json json;
   if (text.size() <= kSmall) {
-    Result<nlohmann::json> parsed = ParseJson(text);
+    Result<nlohmann::json> parsed = ParsePythonJson(text);
     if (!parsed.ok()) {
       Issues issues = parsed.issues();
       for (Issue& issue : issues) issue.path = name + (issue.path.empty() ? "" : ", " + issue.path);

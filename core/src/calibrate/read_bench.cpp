@@ -274,13 +274,8 @@ void AddSummary(JsonNumbers& in, Measurements& read) {
     const auto ms = in.Number(key, 1e-6, 1e9);
     if (ms) point.figures.push_back({figure, *ms});
   }
-  if (completed == 0 && in.Find("completed") == nullptr)
-    in.Refuse("/completed", nullptr, "a number");
-  if (!prompt && in.Find("total_input_tokens") == nullptr) {
-    in.Refuse("/total_input_tokens", nullptr, "a number");
-  }
-  if (!output && in.Find("total_output_tokens") == nullptr) {
-    in.Refuse("/total_output_tokens", nullptr, "a number");
+  for (const char* key : {"completed", "total_input_tokens", "total_output_tokens"}) {
+    if (in.Find(key) == nullptr) in.Refuse(Format("/{}", key), nullptr, "a number");
   }
   if (point.figures.empty())
     in.Refuse("/mean_ttft_ms", nullptr, "it, mean_tpot_ms or mean_e2el_ms");

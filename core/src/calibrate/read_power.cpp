@@ -54,9 +54,7 @@ class PowerReader {
 
   Result<Measurements> Read(std::string_view text) {
     const std::vector<std::string_view> lines = LinesIn(text);
-    const bool dcgm = std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
-      return line.substr(0, kDcgmPower.size()) == kDcgmPower;
-    });
+    const bool dcgm = IsDcgmPower(text);
     const bool table = text.find("NVIDIA-SMI") != std::string_view::npos;
     what_ = dcgm ? "DCGM's metrics" : table ? "the table of nvidia-smi" : "nvidia-smi's rows";
     for (number_ = 1; number_ <= lines.size(); ++number_) {

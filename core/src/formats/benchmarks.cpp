@@ -1,8 +1,12 @@
 // See benchmarks.h. GuideLLM, aiperf and inference-perf by memory of their versions 0.2 to 0.4.
 #include "formats/benchmarks.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <utility>
+
+#include "io/json_document.h"
 
 namespace servecast {
 namespace {
@@ -14,7 +18,41 @@ bool Has(const Json& of, const char* key, bool (Json::*is)() const noexcept) {
   return at != of.end() && ((*at).*is)();
 }
 
+std::string WithoutInfinity(std::string_view text) {
+  static constexpr std::pair<std::string_view, std::string_view> kNumbers[] = {
+      {"-Infinity", "\"-inf\""}, {"Infinity", "\"inf\""}, {"NaN", "null"}};
+  std::string out;
+  out.reserve(text.size());
+  bool quoted = false;
+  for (std::size_t i = 0; i < text.size();) {
+    if (!quoted && (text[i] == '-' || text[i] == 'I' || text[i] == 'N')) {
+      const auto found = std::find_if(
+          std::begin(kNumbers), std::end(kNumbers),
+          [&](const auto& each) { return text.substr(i, each.first.size()) == each.first; });
+      if (found != std::end(kNumbers)) {
+        out += found->second;
+        i += found->first.size();
+        continue;
+      }
+    }
+    if (quoted && text[i] == '\\' && i + 1 < text.size()) {
+      out += text[i++];
+    } else if (text[i] == '"') {
+      quoted = !quoted;
+    }
+    out += text[i++];
+  }
+  return out;
+}
+
 }  // namespace
+
+Result<Json> ParsePythonJson(std::string_view text) {
+  Result<Json> read = ParseJson(text);
+  if (read.ok()) return read;
+  Result<Json> plain = ParseJson(WithoutInfinity(text));
+  return plain.ok() ? plain : read;
+}
 
 bool IsServingBench(const Json& json) {
   return json.contains("mean_ttft_ms") || json.contains("ttfts") ||

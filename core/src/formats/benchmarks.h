@@ -3,8 +3,15 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <string_view>
+
+#include "servecast/result.h"
 
 namespace servecast {
+
+// As Python writes it, which has numbers that JSON has not: outside of texts Infinity is "inf" and
+// NaN null. Issues are those of ParseJson.
+Result<nlohmann::json> ParsePythonJson(std::string_view text);
 
 // `json`: an object. Of each result one of these is true.
 // vllm bench serve --save-result, with --save-detailed or without; sglang.bench_serving.

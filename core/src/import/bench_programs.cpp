@@ -277,12 +277,10 @@ class BenchLoad {
       Result<LoadJson> read = ParseJson(data);
       if (read.ok()) members = std::move(read.value());
     } else {
-      for (std::size_t at = 0; at < data.size();) {
-        const std::size_t end = std::min(data.find(',', at), data.size());
-        const std::string pair = data.substr(at, end - at);
+      for (const std::string_view part : Split(data, ",")) {
+        const std::string pair(part);
         const std::size_t equals = std::min(pair.find('='), pair.size());
         if (equals < pair.size()) members[pair.substr(0, equals)] = pair.substr(equals + 1);
-        at = end + 1;
       }
     }
     const auto number = [&members](const std::string& name) -> std::optional<double> {

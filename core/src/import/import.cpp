@@ -11,9 +11,9 @@
 
 #include "base/printable.h"
 #include "base/text.h"
+#include "formats/benchmarks.h"
 #include "import/kinds.h"
 #include "import/yaml.h"
-#include "io/json_document.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -35,31 +35,6 @@ bool MayBeManifest(std::string_view text) {
     if (Has(text, name)) return true;
   }
   return MayBeTrtllmYaml(text) || MayBeVllmConfig(text);
-}
-
-// Python writes numbers that JSON has not: outside of texts they are "inf", "-inf" and null.
-std::string WithoutInfinity(std::string_view text) {
-  static constexpr std::pair<std::string_view, std::string_view> kNumbers[] = {
-      {"-Infinity", "\"-inf\""}, {"Infinity", "\"inf\""}, {"NaN", "null"}};
-  std::string out;
-  out.reserve(text.size());
-  bool quoted = false;
-  for (std::size_t i = 0; i < text.size();) {
-    if (!quoted && (text[i] == '-' || text[i] == 'I' || text[i] == 'N')) {
-      const auto found = std::find_if(
-          std::begin(kNumbers), std::end(kNumbers),
-          [&](const auto& each) { return text.substr(i, each.first.size()) == each.first; });
-      if (found != std::end(kNumbers)) {
-        out += found->second;
-        i += found->first.size();
-        continue;
-      }
-    }
-    if (quoted && text[i] == '\\' && i + 1 < text.size()) out += text[i++];
-    if (text[i] == '"' && (i == 0 || text[i - 1] != '\\' || !quoted)) quoted = !quoted;
-    out += text[i++];
-  }
-  return out;
 }
 
 void AddUtf8(std::uint32_t code, std::string& out) {
@@ -278,11 +253,9 @@ void AskOfBranches(std::string_view text, Draft& draft) {
 bool TakeLastLine(std::string_view text, Json& json, Draft& draft) {
   const std::vector<std::string_view> lines = LinesIn(text);
   if (lines.size() < 2 || lines.size() > 10'000 || lines.back().size() > 1'000'000) return false;
-  Result<Json> last = ParseJson(WithoutInfinity(lines.back()));
-  const bool result =
-      last.ok() && last.value().is_object() &&
-      (last.value().contains("request_throughput") || last.value().contains("total_input_tokens"));
-  if (!result) return false;
+  Result<Json> last = ParsePythonJson(lines.back());
+  if (!last.ok() || !last.value().is_object()) return false;
+  if (!IsServingBench(last.value()) && !IsAiperf(last.value())) return false;
   json = std::move(last.value());
   draft.Warn(Format("{} results, a line each: the last counts here", lines.size()));
   return true;
@@ -293,11 +266,7 @@ Issues ReadForms(std::string_view text, const std::vector<ImportText>& beside, J
                  ImportSource& source, Draft& draft) {
   const std::string_view start = Stripped(text.substr(0, 4096));
   if (!start.empty() && (start[0] == '{' || start[0] == '[')) {
-    Result<Json> read = ParseJson(text);
-    if (!read.ok()) {
-      Result<Json> plain = ParseJson(WithoutInfinity(text));
-      if (plain.ok()) read = std::move(plain);
-    }
+    Result<Json> read = ParsePythonJson(text);
     if (read.ok()) {
       json = std::move(read.value());
       source.json = &json;
