@@ -132,6 +132,7 @@ constexpr Figure kFigures[] = {
     {"attention_efficiency", &HardwareSpec::attention_efficiency, true},
     {"bandwidth_efficiency", &HardwareSpec::bandwidth_efficiency, true},
     {"kv_bandwidth_efficiency", &HardwareSpec::kv_bandwidth_efficiency, true},
+    {"latent_split_efficiency", &HardwareSpec::latent_split_efficiency, true},
     {"inter_node_gb_s", &HardwareSpec::inter_node_gb_s, true},
     {"inter_node_latency_us", &HardwareSpec::inter_node_latency_us, false},
 };
@@ -165,7 +166,8 @@ TEST(Gpus, SlowerOnAnyFigure_IsNeverFaster) {
   const BatchShape shapes[] = {{1, 500, {}}, {96, 96 * 1500, {}}, {24, 24 * 700, prompt}};
   int steps = 0, moved = 0;
   for (const std::string_view gpu : PresetIds("hardware")) {
-    for (const char* model : {"llama-3.1-8b", "llama-3.3-70b", "qwen3-30b-a3b", "gpt-oss-20b"}) {
+    for (const char* model :
+         {"llama-3.1-8b", "llama-3.3-70b", "qwen3-30b-a3b", "gpt-oss-20b", "deepseek-v3"}) {
       const Scenario preset = Parsed(Document(model, std::string(gpu)));
       for (const std::int64_t tp : {1, 2, 8, 16}) {
         Scenario s = preset;

@@ -29,7 +29,7 @@ class Sum final : public LatencyModel {
 };
 
 TEST(DecodeGroup, RandomJoinsStepsAndLeaves_SumsAreThoseOfTheMembers) {
-  DecodeGroup group(kBlock, {}, 8);
+  DecodeGroup group(kBlock, {}, 8, true);
   std::vector<Member> members;
   for (std::int64_t i = 0; i < 20000; ++i) {
     const auto drawn = static_cast<std::int64_t>(Mix64(static_cast<std::uint64_t>(i)) >> 8);
@@ -57,16 +57,18 @@ TEST(DecodeGroup, RandomJoinsStepsAndLeaves_SumsAreThoseOfTheMembers) {
       group.Leave(ended->id, ended->ahead);
       members.erase(ended);
     }
-    std::int64_t context = 0, blocks = 0, due = 0;
+    std::int64_t context = 0, blocks = 0, due = 0, longest = 0;
     for (const Member& m : members) {
       ASSERT_GT(m.left, 0);
       ASSERT_EQ(group.step() + m.ahead, m.computed);
       context += m.computed;
+      longest = std::max(longest, m.computed);
       blocks += CeilDiv(m.computed + 1, kBlock);
       due += m.computed % kBlock == 0 ? 1 : 0;
     }
     ASSERT_EQ(group.size(), static_cast<std::int64_t>(members.size()));
     ASSERT_EQ(group.shape().decode_context_tokens, context);
+    ASSERT_EQ(group.shape().decode_longest, longest);
     ASSERT_EQ(group.shape().decode_kv_blocks, blocks);
     ASSERT_EQ(group.due(), due);
   }

@@ -408,6 +408,42 @@ TEST(Analytic, KvReads_HaveAShareOfTheirOwn) {
   EXPECT_NEAR(reads(0.5) / reads(1), 2, 1e-6);
 }
 
+// Where kernels split each sequence alike a step of latents reads as many of its longest context as
+// the graph has places, up to one multiprocessor a sequence; a step with a prompt has no graph.
+TEST(Analytic, LatentsOfASplitGpu_AreReadAsIfAllContextsWereTheLongest) {
+  Scenario s = testing::Parsed(
+      R"({"schema": 1, "model": {"preset": "deepseek-v3"}, "hardware": {"preset": "b200-sxm"},
+          "cluster": {"pools": [{"replicas": 1, "tensor_parallel": 8}]},
+          "workload": {"requests": 1}})");
+  s.hardware.memory_gib = 1e5;
+  const PrefillChunk prompt[] = {{1, 0, 10, false}};
+  // ns by which contexts make the step longer than empty ones do.
+  const auto reads = [&](std::int64_t n, std::int64_t mean, std::int64_t longest,
+                         bool beside = false) {
+    const Result<ModelCost> cost = ComputeModelCost(s);
+    const std::unique_ptr<LatencyModel> model = ChosenLatencyModel(s).make(s, cost.value());
+    const auto time = [&](std::int64_t context, std::int64_t most) {
+      BatchShape shape = {n, n * context, {}};
+      if (beside) shape.prefill = prompt;
+      shape.decode_longest = most;
+      return static_cast<double>(model->Price(shape).duration);
+    };
+    return time(mean, longest) - time(0, 0);
+  };
+  const double one = 40'000.0 * 61 * 576 * 2 / (8000 * 0.75);
+  EXPECT_NEAR(reads(1, 40'000, 40'000), one, 2);
+  EXPECT_NEAR(reads(8, 10'000, 40'000), 8 * one, 9);
+  EXPECT_NEAR(reads(5, 10'000, 40'000), 8 * one, 9) << "padded";
+  EXPECT_NEAR(reads(5, 10'000, 40'000, true), 5 * one, 9) << "without a graph";
+  EXPECT_NEAR(reads(8, 40'000, 0), 8 * one, 9) << "not known: as if all were alike";
+  EXPECT_NEAR(reads(256, 10'000, 40'000) / one, 148, 0.01) << "one has a multiprocessor";
+  EXPECT_NEAR(reads(256, 39'000, 40'000) / one, 256 * 0.975, 0.01) << "their sum";
+  s.cluster.pools[0].tensor_parallel = 4;
+  EXPECT_NEAR(reads(8, 10'000, 40'000), 8 * one / 0.7, 9) << "half of a tile";
+  s.hardware.latent_split_efficiency = 0;
+  EXPECT_NEAR(reads(8, 10'000, 40'000), 2 * one * 0.75 / 0.9, 9) << "the sum";
+}
+
 // 5 to 8 tokens fill a graph of 8, and all 8 choose experts; beyond 512 there are no graphs.
 TEST(Analytic, TokensThatPadAGraph_ChooseExperts) {
   Dice dice(4);

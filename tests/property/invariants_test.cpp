@@ -245,6 +245,7 @@ class ScaledLatency : public LatencyModel {
   }
   double PreemptionWeight() const override { return model_->PreemptionWeight(); }
   bool PricesTransfers() const override { return model_->PricesTransfers(); }
+  bool PricesLongest() const override { return model_->PricesLongest(); }
   TimeNs OutputTokenDelay() const override { return factor_ * model_->OutputTokenDelay(); }
   TimeNs DeliveryDelay() const override { return factor_ * model_->DeliveryDelay(); }
 

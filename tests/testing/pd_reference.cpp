@@ -976,6 +976,8 @@ class Driver {
       if (member.decode) {
         ++shape.decode_seqs;
         shape.decode_context_tokens += member.record.computed_before;
+        if (!IsScheduled(replica))
+          shape.decode_longest = std::max(shape.decode_longest, member.record.computed_before);
         if (!IsScheduled(replica)) shape.decode_kv_blocks += member.blocks;
       } else if (with_prefills) {
         chunks.push_back({.tokens = member.record.tokens,

@@ -23,8 +23,9 @@ class RandomLatency : public LatencyModel {
   explicit RandomLatency(const RandomLatencySpec& spec) : spec_(spec) {}
 
   StepPrice Price(const BatchShape& shape) const override {
-    TimeNs duration = spec_.base + spec_.per_decode * shape.decode_seqs +
-                      spec_.per_decode_context * shape.decode_context_tokens;
+    TimeNs duration =
+        spec_.base + spec_.per_decode * shape.decode_seqs +
+        spec_.per_decode_context * (shape.decode_context_tokens + 2 * shape.decode_longest);
     std::int64_t place = 0;
     for (const PrefillChunk& chunk : shape.prefill) {
       ++place;
@@ -54,6 +55,7 @@ class RandomLatency : public LatencyModel {
     const TimeNs work = delay * spec_.enqueue_work_percent / 100;
     return {work, delay - work};
   }
+  bool PricesLongest() const override { return spec_.per_decode_context > 0; }
   TimeNs OutputTokenDelay() const override { return spec_.output_token_delay; }
   TimeNs DeliveryDelay() const override { return spec_.delivery_delay; }
   StallTimes Stalls() const override { return spec_.stalls; }

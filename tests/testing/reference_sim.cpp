@@ -1604,6 +1604,7 @@ class Driver {
       } else if (member.decode) {
         ++shape.decode_seqs;
         shape.decode_context_tokens += member.record.computed_before;
+        shape.decode_longest = std::max(shape.decode_longest, member.record.computed_before);
         shape.decode_kv_blocks += static_cast<std::int64_t>(member.sequence->blocks.size());
       } else if (with_prefills) {
         chunks.push_back({.tokens = member.record.tokens,

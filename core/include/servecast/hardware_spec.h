@@ -33,6 +33,9 @@ struct HardwareSpec {
   double attention_efficiency = 0.5;   // the same of attention over long prompts
   double bandwidth_efficiency = 0;     // share of the bandwidth that reads of weights reach
   double kv_bandwidth_efficiency = 0;  // the same of the KV cache; 0: as for weights
+  // The same of decodes' latents, by kernels that share the GPU alike among the sequences of a
+  // step, so that it waits for the longest context; 0: as the KV cache, and a step reads their sum.
+  double latent_split_efficiency = 0;
   // Power of one GPU, W (metrics/power.h); 0: not known, so no power is shown. Idle, and the most
   // that it may draw; what a running step adds, and what its arithmetic and its reads add at the
   // peaks of the data sheet.

@@ -45,6 +45,7 @@ class ScaledModel final : public LatencyModel {
   bool DelayByCache() const override { return model_->DelayByCache(); }
   double PreemptionWeight() const override { return model_->PreemptionWeight(); }
   bool PricesTransfers() const override { return model_->PricesTransfers(); }
+  bool PricesLongest() const override { return model_->PricesLongest(); }
   TimeNs OutputTokenDelay() const override {
     return TimesFactor(model_->OutputTokenDelay(), factors_.step);
   }

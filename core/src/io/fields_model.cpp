@@ -478,6 +478,15 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
            "share of the bandwidth that reads of the KV cache reach; 0: as for weights (analytic)",
        .compared = true},
       &HardwareSpec::kv_bandwidth_efficiency);
+  f.Add({.name = "latent_split_efficiency",
+         .unit = "1",
+         .min = 0,
+         .max = 1,
+         .help = "share of the bandwidth that decodes' reads of latents reach where kernels give "
+                 "each sequence as much of the GPU, and so wait for the longest context; 0: as the "
+                 "KV cache (analytic)",
+         .compared = true},
+        &HardwareSpec::latent_split_efficiency);
   f.Add({.name = "price_per_gpu_hour",
          .unit = "$/h",
          .min = 0,

@@ -10,7 +10,8 @@
 //   adapters   FLOPs of the tokens that have one, or reads of each different one of the step
 //   attention  prefill chunk [c0, c0+n): 4 h d (n c0 + n(n+1)/2) FLOPs a layer, or its KV reads;
 //              decode: the same over all contexts, nearly always their KV reads; beside prefill
-//              each fills `mixed_attention_rows` rows of a tile (FlashAttention 2)
+//              each fills `mixed_attention_rows` rows of a tile (FlashAttention 2); of latents on
+//              GPUs whose kernels split each sequence alike as many reads of the longest context
 //   kernels    a fixed time per layer: what its kernels take beside their work
 //   collective two all-reduces a layer in a tensor-parallel group (ring: 2 (tp-1)/tp of the bytes;
 //              on several nodes the rest between these);
@@ -109,11 +110,20 @@ constexpr double kPopularity = 4;
 // left from earlier steps and choose as others do: Llama-4-Scout on two H100 (vLLM 0.15.1,
 // inference-sim/sim-to-real-accuracy-validation@378810d) is 22 % too fast with 11
 // sequences without, 8 % with.
-double RoutedTokens(double tokens) {
+double PaddedTokens(double tokens) {
   const auto rows = static_cast<std::int64_t>(tokens);
   if (rows <= 2 || rows > 512) return tokens;
   return rows <= 4 ? 4 : static_cast<double>(CeilDiv(rows, 8) * 8);
 }
+
+// Decodes' kernels of latent attention on Blackwell give each sequence of the graph, whether one is
+// there or not, as many multiprocessors (HardwareSpec::latent_split_efficiency), at least one for a
+// tile of 64 query heads; another tile is for up to 16. 32 heads fill half of a tile and read 0.6
+// to 0.75 as fast as 16, 64 or 128 (ai-dynamo/aiconfigurator@095f58a, systems/data/b200_sxm/mla,
+// vLLM 0.19.0 and 0.24.0, TensorRT-LLM 1.3.0rc20; 8 to 256 contexts of 32,768 to 131,072 tokens).
+constexpr double kMultiprocessors = 148;  // of a B200
+constexpr double kTileHeads = 64, kSmallTileHeads = 16;
+constexpr double kHalfTileReads = 0.7;
 
 // `kOptions`: launch and overlap count. A type of its own, as a price is asked for at every step.
 template <bool kOptions>
@@ -145,6 +155,15 @@ class Analytic final : public LatencyModel {
         delivery_(NearestNs(s.engine.delivery_overhead_us * 1e3)),
         stalls_(StallsOf(s.engine)),
         overlap_(s.engine.overlap_scheduling) {
+    splits_ = Latent(s.model) && s.hardware.latent_split_efficiency > 0;
+    if (splits_) {
+      const double heads = static_cast<double>(s.model.num_attention_heads) /
+                           static_cast<double>(cost.tensor_parallel);
+      const bool half = heads > kSmallTileHeads && heads <= kTileHeads / 2;
+      decode_byte_ns_ = 1 / (s.hardware.memory_bandwidth_gb_s * s.hardware.latent_split_efficiency *
+                             (half ? kHalfTileReads : 1));
+      split_among_ = kMultiprocessors / std::max(1.0, heads / kTileHeads);
+    }
     const auto width = static_cast<double>(s.model.head_dim);
     const bool narrow = s.model.kv_lora_rank == 0 && width < kFullHead;
     pair_ns_ =
@@ -235,6 +254,12 @@ class Analytic final : public LatencyModel {
     }
     const double rows = shape.prefill.empty() ? 1 : mixed_rows_;
     double pairs_of_decodes = rows * context_tokens;
+    if (splits_ && decodes > 0) {
+      const double longest =
+          std::max(static_cast<double>(shape.decode_longest) + 1, context_tokens / decodes);
+      const double places = shape.prefill.empty() ? PaddedTokens(tokens) : decodes;
+      context_tokens = std::max(context_tokens, std::min(places, split_among_) * longest);
+    }
     double sequences = decodes + static_cast<double>(shape.prefill.size());
     for (const DraftedDecodes& drafted : shape.drafted) {
       const auto n = static_cast<double>(drafted.tokens);
@@ -249,7 +274,7 @@ class Analytic final : public LatencyModel {
     }
     if (cost_.mixers.empty()) {
       parts.Add(pairs_of_decodes * cost_.decode_flops_per_pair * attention_flop_ns_,
-                context_tokens * cost_.kv_bytes_per_token * kv_byte_ns_);
+                context_tokens * cost_.kv_bytes_per_token * decode_byte_ns_);
     }
     const double of_decodes = tokens;
     for (const PrefillChunk& chunk : shape.prefill) {
@@ -299,6 +324,7 @@ class Analytic final : public LatencyModel {
   HostTimes TakeUpTimes(std::int64_t prompt_tokens) const override {
     return TakeUpTimesOf(request_ns_, prompt_token_ns_ * static_cast<double>(prompt_tokens));
   }
+  bool PricesLongest() const override { return splits_; }
   TimeNs DeliveryDelay() const override { return delivery_; }
   StallTimes Stalls() const override { return stalls_; }
 
@@ -398,7 +424,7 @@ class Analytic final : public LatencyModel {
   // were all chosen alike, M would leave (1 - k/E)^M.
   double Untouched(double tokens) const {
     if (all_read_ || cost_.experts <= cost_.experts_per_token) return 0;
-    const double routed = RoutedTokens(tokens) * static_cast<double>(cost_.expert_replicas);
+    const double routed = PaddedTokens(tokens) * static_cast<double>(cost_.expert_replicas);
     if (routed <= 1) return Exp(routed * log_untouched_);
     const double later = (1 - routed) * log_untouched_;
     return Exp(std::max(log_untouched_ - kPopularity * Log(1 + later / kPopularity), -700.0));
@@ -424,6 +450,9 @@ class Analytic final : public LatencyModel {
   BusiestGpu busiest_;  // whole experts spread over a group
   double attention_flop_ns_, pair_ns_ = 0, expert_ns_ = 0, byte_ns_, kv_byte_ns_, step_ns_,
                              kernels_ns_, sequence_ns_, sample_ns_;
+  double decode_byte_ns_ = kv_byte_ns_;  // of a KV cache that decodes read
+  bool splits_ = false;                  // so that a step waits for its longest context
+  double split_among_ = 0;               // up to as many sequences
   double collective_token_ns_ = 0, log_untouched_ = 0;  // by one token
   double exchange_token_ns_ = 0;                        // of these, what brings tokens to experts
   double unpacked_prompt_ns_ = 0;  // a token of a prompt more, by kernels of the engine

@@ -36,7 +36,7 @@ struct AdapterWork {
   std::int64_t adapters = 0, tokens = 0;
 };
 
-// Decodes are sums only, so that the price of a step does not depend on their number.
+// Decodes are sums and the longest, so that pricing a step does not depend on their number.
 struct BatchShape {
   std::int64_t decode_seqs = 0;            // each computes one token
   std::int64_t decode_context_tokens = 0;  // sum over them of the tokens computed before the step
@@ -51,6 +51,7 @@ struct BatchShape {
   // Tokens that all ranks compute which share experts and step together with it, its own among
   // them; 0: every other one as many as it.
   std::int64_t group_tokens = 0;
+  std::int64_t decode_longest = 0;  // of decode_context_tokens, the most of one; 0: not known
 
   std::int64_t DraftedSequences() const {
     std::int64_t sequences = 0;

@@ -87,6 +87,8 @@ class LatencyModel {
   virtual double PreemptionWeight() const { return 0; }
   // Whether the price includes the time of loads from KV tiers.
   virtual bool PricesTransfers() const { return false; }
+  // Whether the price depends on BatchShape::decode_longest, so that it is told.
+  virtual bool PricesLongest() const { return false; }
   // Added to the client's view of each output token, without holding the GPU; accumulates.
   virtual TimeNs OutputTokenDelay() const { return 0; }
   // Delay of a request's first token, and so of all its later ones, at its client, per request with

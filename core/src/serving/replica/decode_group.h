@@ -18,6 +18,7 @@
 // With pipeline stages there are several groups, which take turns (vllm_stages.cpp).
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -81,7 +82,9 @@ class DecodeSums {
   std::int64_t windows_due() const { return growing_.none() ? 0 : growing_.Due(next_.step); }
   // The step with nothing else in it.
   BatchShape Shape(const Point& point) const {
-    return {point.size, point.context, {}, point.blocks + Due(point), 0, 0};
+    BatchShape shape = {point.size, point.context, {}, point.blocks + Due(point), 0, 0};
+    shape.decode_longest = std::max<std::int64_t>(0, point.step + most_ahead_);
+    return shape;
   }
   BatchShape shape() const { return Shape(next_); }
   // Places for tokens in its blocks that are empty; that the step leaves empty.
@@ -105,6 +108,10 @@ class DecodeSums {
   void Leave(std::int64_t ahead);
   void Clear();  // none is left, and steps count from 0 on
 
+ protected:
+  static constexpr std::int64_t kNone = -(std::int64_t{1} << 62);
+  std::int64_t most_ahead_ = kNone;  // of all members; kNone: there is none, or it is not kept
+
  private:
   std::int64_t block_size() const { return static_cast<std::int64_t>(phase_.size()); }
   void Change(std::int64_t computed, std::int64_t members);
@@ -116,19 +123,31 @@ class DecodeSums {
 
 class DecodeGroup : public DecodeSums {
  public:
-  // Ids of members are below `seats`.
-  DecodeGroup(std::int64_t block_size, const KvWindows& windows, std::size_t seats)
-      : DecodeSums(block_size, windows), finishes_(static_cast<std::int32_t>(seats)) {}
+  // Ids of members are below `seats`. `ranks`: the shape tells the longest context.
+  DecodeGroup(std::int64_t block_size, const KvWindows& windows, std::size_t seats,
+              bool ranks = false)
+      : DecodeSums(block_size, windows),
+        finishes_(static_cast<std::int32_t>(seats)),
+        ranks_(ranks),
+        contexts_(static_cast<std::int32_t>(ranks ? seats : 0)) {}
 
   // It will make `tokens` tokens. Of several that end at once the lowest `order` is the first.
   std::int64_t Join(std::int32_t id, std::int64_t computed, std::int64_t tokens,
                     std::int64_t order) {
     finishes_.Push(id, step() + tokens - 1, order);
-    return DecodeSums::Join(computed);
+    const std::int64_t ahead = DecodeSums::Join(computed);
+    if (ranks_) {
+      contexts_.Push(id, -ahead, 0);
+      most_ahead_ = -contexts_.TopKey();
+    }
+    return ahead;
   }
   void Leave(std::int32_t id, std::int64_t ahead) {
     finishes_.Remove(id);
     DecodeSums::Leave(ahead);
+    if (!ranks_) return;
+    contexts_.Remove(id);
+    most_ahead_ = contexts_.empty() ? kNone : -contexts_.TopKey();
   }
 
   // A member has made its last token: that one, which is to leave.
@@ -147,6 +166,8 @@ class DecodeGroup : public DecodeSums {
 
  private:
   IndexedHeap finishes_;  // by the step of the last token
+  bool ranks_;
+  IndexedHeap contexts_;  // by how far each is ahead, the most first; empty without ranks_
 };
 
 }  // namespace servecast

@@ -35,6 +35,7 @@ class DraftedLatency final : public LatencyModel {
   bool DelayByCache() const override { return model_->DelayByCache(); }
   double PreemptionWeight() const override { return model_->PreemptionWeight(); }
   bool PricesTransfers() const override { return model_->PricesTransfers(); }
+  bool PricesLongest() const override { return model_->PricesLongest(); }
   TimeNs OutputTokenDelay() const override { return model_->OutputTokenDelay(); }
   TimeNs DeliveryDelay() const override { return model_->DeliveryDelay(); }
   StallTimes Stalls() const override { return model_->Stalls(); }

@@ -33,7 +33,7 @@ VllmScheduler::VllmScheduler(Machine& machine)
   const std::size_t groups = in_.stages == nullptr ? 1 : in_.stages->size() + 1;
   groups_.reserve(groups);  // addresses hold
   while (groups_.size() < groups) {
-    groups_.emplace_back(in_.engine.block_size, in_.windows, slots);
+    groups_.emplace_back(in_.engine.block_size, in_.windows, slots, in_.latency.PricesLongest());
   }
   group_ = groups_.data();
   for (std::size_t i = 1; i < groups; ++i) free_groups_.push_back(&groups_[i]);
@@ -86,6 +86,7 @@ void VllmScheduler::Enqueue(RequestId request) {
       }
       ++shape.decode_seqs;
       shape.decode_context_tokens += slot.computed;
+      shape.decode_longest = std::max(shape.decode_longest, slot.computed);
     } else {
       plan.chunks.push_back(
           {slot.chunk, slot.computed, in_.requests.prompt_tokens[r], Samples(slot)});
