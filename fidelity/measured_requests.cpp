@@ -15,6 +15,8 @@ namespace {
 constexpr NumberRange kArrival = {0, 1e10};
 constexpr NumberRange kTokens = {0, 1e7};
 
+constexpr double kClocksDifferS = 0.05;  // of a client, by which it seems to send before its answer
+
 const ColumnNames kArrivalColumns = {"send_s", "arrival_s", "relative_time_sec"};
 const ColumnNames kInputColumns = {"input_tokens_server", "input_tokens", "input_num_tokens"};
 const ColumnNames kOutputColumns = {"output_tokens_configured", "output_tokens",
@@ -55,7 +57,6 @@ Request RequestOf(MeasuredRow& row) {
 // Clients of conversations that send nothing before they have their answers are a closed loop: when
 // they come the server decides. Where one does send before, all come at their recorded arrivals.
 void FindLoop(const std::vector<Request>& read, std::vector<MeasuredRequest>& requests) {
-  constexpr double kClocksDifferS = 0.05;
   std::map<std::string_view, std::int32_t> last;
   std::vector<MeasuredRequest> looped = requests;
   for (std::size_t i = 0; i < read.size(); ++i) {
@@ -87,7 +88,36 @@ void FindAnswers(std::vector<MeasuredRequest>& requests) {
   for (MeasuredRequest& r : requests) r.answer_too = all && r.shares_with >= 0;
 }
 
-Result<RecordedRequests> RequestsOf(const MeasuredTable& table, const std::string& file) {
+// The prompts of a run, one at a time, as its server counted them: what its log's count of tokens
+// that were looked up in the prefix cache grows by.
+std::vector<std::int32_t> PromptsOfLog(const MeasuredTable& log, const std::string& file) {
+  std::vector<std::int32_t> prompts;
+  std::int64_t counted = 0;
+  for (std::size_t i = 0; i < log.Rows(); ++i) {
+    MeasuredRow row(log, file, i);
+    const auto now = row.Whole({"prefix_queries"}, {0, 1e12});
+    const std::int64_t more = now.value_or(-1) - counted;
+    if (!row.problem().empty() || more < 0 || more > 10'000'000) return {};
+    if (more > 0) prompts.push_back(static_cast<std::int32_t>(more));
+    counted += more;
+  }
+  return prompts;
+}
+
+// A client counts what its trace has, but a server sees its own answers in what came before.
+void CountAsServer(const MeasuredTable& log, const std::string& file, std::vector<Request>& read) {
+  const std::vector<std::int32_t> prompts = PromptsOfLog(log, file);
+  if (prompts.size() != read.size()) return;
+  for (std::size_t i = 1; i < read.size(); ++i) {
+    const MeasuredRequest& before = read[i - 1].request;
+    const double answered_s = before.arrival_s + before.e2e_ms * 1e-3;
+    if (!(read[i].request.arrival_s > answered_s - kClocksDifferS)) return;  // several at a time
+  }
+  for (std::size_t i = 0; i < read.size(); ++i) read[i].request.input = prompts[i];
+}
+
+Result<RecordedRequests> RequestsOf(const MeasuredTable& table, const std::string& file,
+                                    const MeasuredTable& log) {
   std::vector<Request> read;
   for (std::size_t i = 0; i < table.Rows(); ++i) {
     MeasuredRow row(table, file, i);
@@ -98,6 +128,7 @@ Result<RecordedRequests> RequestsOf(const MeasuredTable& table, const std::strin
   std::stable_sort(read.begin(), read.end(), [](const Request& a, const Request& b) {
     return a.request.arrival_s < b.request.arrival_s;
   });
+  CountAsServer(log, file, read);
   auto requests = std::make_shared<std::vector<MeasuredRequest>>();
   std::map<std::string, std::int32_t, std::less<>> seen;
   for (Request& r : read) {
@@ -175,9 +206,18 @@ const Result<RecordedRequests>& RequestFiles::Read(const std::string& path) {
 
 Result<RecordedRequests> RequestFiles::ReadAnew(const std::string& path) const {
   const std::string file = PlainText(path);
-  const Result<std::string> text = ReadFile(folder_ + "/" + path, kMostFileBytes);
+  const auto text_of = [this](const std::string& name) {
+    return ReadFile(folder_ + "/" + name, kMostFileBytes);
+  };
+  const Result<std::string> text = text_of(path);
   if (!text.ok()) return Issue{"", file + ": " + text.issues()[0].message};
-  return RequestsOf(MeasuredTable(text.value()), file);
+  const std::string log = std::string(CsvStem(path)) + "__timeseries";
+  const auto beside = std::find_if(paths_.begin(), paths_.end(), [&log](const std::string& other) {
+    return CsvStem(other) == log;
+  });
+  const Result<std::string> logged = beside == paths_.end() ? std::string() : text_of(*beside);
+  return RequestsOf(MeasuredTable(text.value()), file,
+                    MeasuredTable(logged.ok() ? logged.value() : ""));
 }
 
 bool RequestFiles::IsOfARun(const std::string& path) const {

@@ -275,6 +275,15 @@ void ReadRecorded(const Reading& r, const RecordedRequests& recorded, const RunS
     return r.row.Complain(
         fmt::format("the file of requests ends after {}, and this needs {}", requests.size(), end));
   }
+  // What never ended is in no file, and yet took seats, blocks and steps.
+  constexpr double kMostOfOthers = 0.1;
+  double written = 0;
+  for (const MeasuredRequest& one : requests) written += one.output;
+  const double made = r.row.Number({"server_generation_tokens"}).value_or(0);
+  if (made > (1 + kMostOfOthers) * written) {
+    return r.row.Complain(fmt::format(
+        "the server made {:.0f} tokens, and the requests in the file have {:.0f}", made, written));
+  }
   end = std::min(end, requests.size());
   m.load.from = std::max(begin, ColdRequests(requests));
   m.load.to = end;
@@ -296,6 +305,13 @@ std::string Unstated(MeasuredRow& row, std::string_view name) {
   }
   if (row.Number({"kv_offload_gib"}).value_or(0) > 0) {
     return "KV offload, and what of its prompts earlier runs left there is not stated";
+  }
+  // Sweeps whose first release has no such column set it, too, as their source says of them.
+  constexpr std::string_view kSweeps =
+      "experimental/multiturn/vllm_benchmark/results/sweep_results_";
+  if (row.Text({"attention"}).find("use_trtllm_attention=0") != std::string_view::npos ||
+      row.Text({"source_path"}).find(kSweeps) == 0) {
+    return "use_trtllm_attention=0: kernels that the engine would not take, and no field names";
   }
   if (const std::string_view suspect = row.Text({"suspect"}); !suspect.empty()) {
     return fmt::format("its source doubts it: {}", suspect);

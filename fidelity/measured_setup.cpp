@@ -46,13 +46,15 @@ std::string TextOf(const Issues& issues) {
 // Checkpoints in fp8 and nvfp4 that NVIDIA makes of models in 16 bits ask for an 8-bit KV cache:
 // "kv_cache_quant_algo": "FP8" in hf_quant_config.json of nvidia/Llama-3.1-8B-Instruct-FP8 and
 // nvidia/Llama-3.3-70B-Instruct-FP4. TensorRT-LLM, which they are made for, obeys, and so does vLLM
-// from about 0.12 on where the name says whose checkpoint it is. Models that were published in
-// fewer bits have no such file.
+// from about 0.12 on where the name says whose checkpoint it is, or where it can be no other's: of
+// experts published in int4 (config.json of nvidia/Kimi-K2.5-NVFP4, kv_cache_scheme). Models that
+// were published in 8 bits have no such file.
 bool HasCacheOfCheckpoint(const MeasuredSetup& setup, const EngineName& engine,
-                          const std::string& weights, bool published) {
+                          const std::string& weights, bool published, bool int4_experts) {
   if (published || (weights != "fp8" && weights != "nvfp4")) return false;
   if (engine.preset.find("trtllm") == 0) return true;
-  const bool nvidias = LowerCase(setup.model).find("nvidia") == 0;
+  const bool nvidias =
+      LowerCase(setup.model).find("nvidia") == 0 || (int4_experts && weights == "nvfp4");
   return nvidias && engine.preset.find("vllm") == 0 && IsFrom(setup.engine_version, 0, 12);
 }
 
@@ -294,9 +296,9 @@ Result<SimulatedSetup> SetupReader::ReadAnew(const MeasuredSetup& setup) const {
       !of_experts.empty() && (*weights == of_experts || (fp4 && of_experts == "mxfp4"));
   if (own) weights = "";
   const nlohmann::json& card = *FindPresetDocument("hardware", gpu);
-  std::vector<std::string> settings =
-      EngineSettings(setup, StartsLarge(setup, engine, gpu, card.value("memory_gib", 0.0)),
-                     HasCacheOfCheckpoint(setup, engine, *weights, !published.empty()));
+  std::vector<std::string> settings = EngineSettings(
+      setup, StartsLarge(setup, engine, gpu, card.value("memory_gib", 0.0)),
+      HasCacheOfCheckpoint(setup, engine, *weights, !published.empty(), of_experts == "int4"));
   if (!weights->empty()) settings.push_back("model.quantization=" + *weights);
   if (!weights->empty() && !of_experts.empty()) {
     settings.emplace_back("model.expert_quantization=none");
