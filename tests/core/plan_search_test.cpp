@@ -1,4 +1,4 @@
-#include "plan/search.h"
+#include "plan/root_finder.h"
 
 #include <algorithm>
 #include <cmath>

@@ -7,9 +7,9 @@
 #include <optional>
 #include <utility>
 
+#include "plan/design_search_words.h"
 #include "plan/line.h"
 #include "plan/named_axes.h"
-#include "plan/search_words.h"
 #include "servecast/scenario.h"
 
 namespace servecast {

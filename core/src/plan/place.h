@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "experiment/observations.h"
-#include "plan/search.h"
+#include "plan/root_finder.h"
 #include "servecast/plan.h"
 #include "servecast/scenario.h"
 

@@ -1,4 +1,4 @@
-// See servecast/plan.h: runs what choose.cpp asks for, which answer_so_far.cpp puts together.
+// See servecast/plan.h: runs what next_runs.cpp asks for, which answer_so_far.cpp puts together.
 #include "servecast/plan.h"
 
 #include <algorithm>
@@ -12,9 +12,9 @@
 #include "io/pool_checks.h"
 #include "metrics/records.h"
 #include "plan/answer_so_far.h"
-#include "plan/choose.h"
-#include "plan/drawn.h"
+#include "plan/design_requests.h"
 #include "plan/line.h"
+#include "plan/next_runs.h"
 #include "plan/place.h"
 #include "plan/so_far.h"
 #include "plan/strain.h"

@@ -9,7 +9,7 @@
 
 #include "experiment/replications.h"
 #include "plan/place.h"
-#include "plan/search.h"
+#include "plan/root_finder.h"
 #include "servecast/plan.h"
 #include "servecast/scenario.h"
 
@@ -42,7 +42,7 @@ struct SoFar {
   std::string refused;         // likewise
   std::optional<NeverKept> never;
 
-  // How the choice went: see choose.cpp.
+  // How the choice went: see next_runs.cpp.
   double growth = StrainGrowth{}.value;  // by the scouts
   int lengthened = 0, moves = 0;
   int stages = 0;  // middles so far

@@ -13,7 +13,7 @@
 #include "base/math.h"
 #include "base/text.h"
 #include "metrics/words.h"
-#include "plan/search.h"
+#include "plan/root_finder.h"
 
 namespace servecast {
 namespace {

@@ -1,5 +1,5 @@
-// See search.h.
-#include "plan/search.h"
+// See root_finder.h.
+#include "plan/root_finder.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// See search_words.h.
-#include "plan/search_words.h"
+// See design_search_words.h.
+#include "plan/design_search_words.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,5 +1,5 @@
-// See drawn.h.
-#include "plan/drawn.h"
+// See design_requests.h.
+#include "plan/design_requests.h"
 
 #include <optional>
 #include <utility>

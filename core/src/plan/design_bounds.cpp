@@ -1,5 +1,5 @@
-// See before_runs.h.
-#include "plan/before_runs.h"
+// See design_bounds.h.
+#include "plan/design_bounds.h"
 
 #include <algorithm>
 #include <cmath>

@@ -1,8 +1,8 @@
-// See choose.h. First scouts, one run a place, find about where the targets cease to be met; then
-// places with as many runs as each other, on the same seeds, surround it and say how fast strain
-// grows there. A middle between them has longer runs on seeds of its own, and says how sure the
-// answer is. Of whole places all three curves are followed instead. docs/model.md, "Plans".
-#include "plan/choose.h"
+// See next_runs.h. First scouts, one run a place, find about where the targets cease to be met;
+// then places with as many runs as each other, on the same seeds, surround it and say how fast
+// strain grows there. A middle between them has longer runs on seeds of its own, and says how sure
+// the answer is. Of whole places all three curves are followed instead. docs/model.md, "Plans".
+#include "plan/next_runs.h"
 
 #include <algorithm>
 #include <cmath>
