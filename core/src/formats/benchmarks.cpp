@@ -51,7 +51,8 @@ Result<Json> ParsePythonJson(std::string_view text) {
   Result<Json> read = ParseJson(text);
   if (read.ok()) return read;
   Result<Json> plain = ParseJson(WithoutInfinity(text));
-  return plain.ok() ? plain : read;
+  if (plain.ok()) return plain;
+  return read;
 }
 
 bool IsServingBench(const Json& json) {
