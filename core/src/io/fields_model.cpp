@@ -482,9 +482,8 @@ void Describe(FieldVisitor& v, HardwareSpec& h, const HardwareSpec& base) {
          .unit = "1",
          .min = 0,
          .max = 1,
-         .help = "share of the bandwidth that decodes' reads of latents reach where kernels give "
-                 "each sequence as much of the GPU, and so wait for the longest context; 0: as the "
-                 "KV cache (analytic)",
+         .help = "share of the bandwidth that reads of latents reach where decodes wait for a "
+                 "step's longest context; 0: as the KV cache, and they do not (analytic)",
          .compared = true},
         &HardwareSpec::latent_split_efficiency);
   f.Add({.name = "price_per_gpu_hour",
