@@ -948,8 +948,9 @@ export interface Blame {
 }
 
 export interface Explanation {
-  /** What a tenth more of each takes off the slowest latencies, or off the time of a completion; falling. */
-  readonly limits: readonly { readonly name: string; readonly gain: number }[];
+  /** What a tenth more of each takes off the slowest latencies, or off the time of a completion; falling. `pools`: of the first
+      with several pools, what each pool's own takes off. */
+  readonly limits: readonly { readonly name: string; readonly gain: number; readonly pools?: readonly number[] }[];
   /** Where the time of the slowest 1 % went, and of all. */
   readonly blame: { readonly ttft?: Blame; readonly tpot?: Blame; readonly e2e?: Blame };
 }

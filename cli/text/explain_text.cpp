@@ -32,7 +32,17 @@ std::string PartName(const std::string& name) {
   return name == "handover" ? "hand-over" : name;
 }
 
-std::string ReliefTable(View limits, const Style& style) {
+// "  mixed", "  decode 1", or its name: a row of a pool's own relief.
+std::string PoolRow(const std::vector<View>& pools, std::size_t index) {
+  const std::string name = pools[index]["name"].Words(), role = pools[index]["role"].Words();
+  if (!name.empty()) return "  " + name;
+  const auto alike = std::count_if(pools.begin(), pools.end(), [&role](const View pool) {
+    return pool["role"].Words() == role;
+  });
+  return "  " + role + (alike > 1 ? fmt::format(" {}", index) : "");
+}
+
+std::string ReliefTable(View limits, const std::vector<View>& pools, const Style& style) {
   double most = 0;
   for (const View limit : limits.Elements()) {
     most = std::max(most, std::fabs(limit["gain"].NumberOr(0)));
@@ -45,6 +55,10 @@ std::string ReliefTable(View limits, const Style& style) {
     const std::string block = most > 0 && gain > 0 ? Block(style, gain / most, kBlockCells) : "";
     table.Row({ResourceName(limit["name"].Words()), Cell(ShareText(limit["gain"]), tone),
                gain < 0 ? "it makes things worse" : block});
+    const std::vector<View> apart = limit["pools"].Elements();
+    for (std::size_t p = 0; p < std::min(apart.size(), pools.size()); ++p) {
+      table.Row({PoolRow(pools, p), ShareText(apart[p]), "that pool's alone"});
+    }
   }
   return table.empty() ? "" : "\n" + table.Text(style);
 }
@@ -97,7 +111,7 @@ std::string ExplainText(View answer, const Style& style, const std::string& show
   out += TargetTable(report, style);
   const View first = report["first_run"];
   out += SlowLine((first.Is() ? first : report)["slowdowns"], style);
-  out += ReliefTable(answer["limits"], style);
+  out += ReliefTable(answer["limits"], report["pools"].Elements(), style);
   for (const std::string& metric : answer["blame"].Keys()) {
     out += PartsTable(metric, answer["blame"][metric], style);
   }

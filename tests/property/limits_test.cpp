@@ -81,5 +81,28 @@ TEST(Limits, SeventyBillionOnEightL40S_AreHeldUpByTheirLink) {
   EXPECT_LT(GainOf(reliefs, "token_budget"), 0.02);
 }
 
+// A small model behind an encoder that is too slow for the load, then two encoders before a prefill
+// that is.
+TEST(Limits, WithSeveralPools_TheOneThatIsShortIsNamed) {
+  const auto limit = [](const char* pools) {
+    Experiment experiment = Good(Experiment::Create(
+        Parsed(Changed({R"(model={"preset":"qwen3-vl-8b"})", "workload.arrivals.rate_per_s=60",
+                        R"(workload.images={"per_request":1,"width":2048,"height":768})",
+                        std::string("cluster.pools=") + pools},
+                       std::string(*ScenarioPreset("llama-3.1-8b-h100-chat"))))));
+    while (!experiment.Advance(INT64_MAX)) {
+    }
+    EXPECT_EQ(experiment.Reliefs()[0].pools.size(), 3u);
+    const std::string sentence = experiment.Snapshot(ReportDetail::kSummary).verdict.limit;
+    return sentence.substr(0, sentence.find(':'));
+  };
+  EXPECT_EQ(limit(R"([{"role":"prefill","replicas":4},{"role":"decode","replicas":2},)"
+                  R"({"role":"encode"}])"),
+            "The limit is arithmetic for images");
+  EXPECT_EQ(limit(R"([{"role":"prefill","replicas":2},{"role":"decode","replicas":2},)"
+                  R"({"role":"encode","replicas":3}])"),
+            "The limit is arithmetic for prefill");
+}
+
 }  // namespace
 }  // namespace servecast::testing::limits_test

@@ -323,13 +323,24 @@ struct Experiment::State {
     }
     relief_run = 0;
     if (++relief < relaxed.size()) return;
-    for (std::size_t i = 1; i < relaxed.size(); ++i) {
-      if (badness[i] < 0 || badness[0] <= 0) continue;
-      const Relief relieved{relaxed[i].name, 1 - badness[i] / badness[0]};
-      reliefs.insert(std::upper_bound(reliefs.begin(), reliefs.end(), relieved,
-                                      [](const auto& a, const auto& b) { return a.gain > b.gain; }),
-                     relieved);
+    const auto gain = [this](std::size_t i) {
+      return badness[i] < 0 ? 0 : 1 - badness[i] / badness[0];
+    };
+    if (relieved == 0) {
+      relieved = relaxed.size();
+      for (std::size_t i = 1; i < relieved; ++i) {
+        if (badness[i] < 0 || badness[0] <= 0) continue;
+        const Relief one{relaxed[i].name, gain(i), {}};
+        reliefs.insert(
+            std::upper_bound(reliefs.begin(), reliefs.end(), one,
+                             [](const auto& a, const auto& b) { return a.gain > b.gain; }),
+            one);
+      }
+      RelaxInPools(reliefs, relaxed);
+      badness.resize(relaxed.size());
+      if (relief < relaxed.size()) return;
     }
+    for (std::size_t i = relieved; i < relaxed.size(); ++i) reliefs[0].pools.push_back(gain(i));
     finished = true;
   }
 
@@ -431,6 +442,7 @@ struct Experiment::State {
   std::vector<Relaxed> relaxed;
   std::vector<double> badness;                          // by relaxed scenario; -1: it cannot run
   std::size_t decides = 0, relief = 0, relief_run = 0;  // the target that decides
+  std::size_t relieved = 0;  // of the relaxed, those of all pools at once, when they have run
   std::vector<Relief> reliefs;
   Certainty::Method method = Certainty::Method::kOneRun;
   // Of the progress: what rounds before took. Whether more will come is not known.

@@ -50,6 +50,11 @@ void WriteExplanation(const Experiment& experiment, JsonWriter& out) {
     out.BeginObject();
     out.Key("name"), out.Text(relief.name);
     out.Key("gain"), out.Number(relief.gain);
+    if (!relief.pools.empty()) {
+      out.Key("pools"), out.BeginArray();
+      for (const double gain : relief.pools) out.Number(gain);
+      out.EndArray();
+    }
     out.EndObject();
   }
   out.EndArray();

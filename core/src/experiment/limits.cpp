@@ -10,6 +10,7 @@
 #include "cost/all_reduce.h"
 #include "cost/model_cost.h"
 #include "cost/nodes.h"
+#include "experiment/advise.h"
 #include "metrics/words.h"
 #include "workload/adapters.h"
 
@@ -156,6 +157,23 @@ std::vector<Relaxed> RelaxedScenarios(const Scenario& scenario, const Report& re
   return all;
 }
 
+void RelaxInPools(const std::vector<Relief>& reliefs, std::vector<Relaxed>& relaxed) {
+  const std::size_t pools = relaxed[0].scenario.cluster.pools.size();
+  if (pools < 2 || reliefs.empty() || reliefs[0].gain < kHelps) return;
+  const std::string_view name = reliefs[0].name;
+  if (name == "transfer" || name == "router") return;
+  const auto greatest = std::find_if(relaxed.begin(), relaxed.end(),
+                                     [name](const Relaxed& each) { return each.name == name; });
+  const Scenario more = greatest->scenario;
+  for (std::size_t p = 0; p < pools; ++p) {
+    relaxed.push_back({name, relaxed[0].scenario});
+    const PoolSpec& from = more.cluster.pools[p];
+    PoolSpec& to = relaxed.back().scenario.cluster.pools[p];
+    to.hardware = from.hardware.value_or(more.hardware);
+    to.engine = from.engine.value_or(more.engine);
+  }
+}
+
 double Badness(const Scenario& scenario, const Observations& run, std::size_t target,
                bool overloaded) {
   if (overloaded || scenario.slo.empty()) {
@@ -181,6 +199,18 @@ double Badness(const Scenario& scenario, const Observations& run, std::size_t ta
   for (std::size_t i = 0; i < slowest; ++i) sum += values[i];
   return sum / static_cast<double>(slowest);
 }
+
+namespace {
+
+// " for decode": the pool whose relief alone does most of what that of all does.
+std::string OfPools(const std::vector<PoolSpec>& pools, const Relief& relief) {
+  constexpr double kMost = 0.7;
+  const auto top = std::max_element(relief.pools.begin(), relief.pools.end());
+  if (top == relief.pools.end() || *top < kMost * relief.gain) return "";
+  return OfPool(pools, static_cast<std::size_t>(top - relief.pools.begin()));
+}
+
+}  // namespace
 
 void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, bool overloaded,
                   std::size_t target, Report& report) {
@@ -219,7 +249,8 @@ void NameTheLimit(const Scenario& scenario, const std::vector<Relief>& reliefs, 
                     latencies ? MetricName(slo.metric) : "request",
                     slo.of_class.empty() ? "" : " of " + slo.of_class);
   }
-  report.verdict.limit = Format("The limit is {}: {} {}.", limit, more, effect);
+  report.verdict.limit = Format("The limit is {}{}: {} {}.", limit,
+                                OfPools(scenario.cluster.pools, reliefs[0]), more, effect);
 }
 
 }  // namespace servecast

@@ -36,6 +36,10 @@ struct Relaxed {
 // cache.
 std::vector<Relaxed> RelaxedScenarios(const Scenario& scenario, const Report& report);
 
+// Adds the greatest relief again, in one pool alone after another; nothing where there is one pool,
+// where none helps clearly, and where what helps is of no pool. `relaxed`: of RelaxedScenarios.
+void RelaxInPools(const std::vector<Relief>& reliefs, std::vector<Relaxed>& relaxed);
+
 // How bad a run is, by one number that relief of the limit brings down: the mean of the slowest of
 // the target's latencies, five times as many as the target lets pass, which scatters less than the
 // percentile itself; overloaded: seconds that a completion takes. Requires: `target` is of latency.
