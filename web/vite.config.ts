@@ -23,13 +23,7 @@ const contentSecurityPolicy = [
 
 /** Presets that the engine asks for when they are first needed (decision 029); models with their sources. */
 const presetsFolder = fileURLToPath(new URL('../presets', import.meta.url));
-const fetchedPresets = [
-  'coefficients',
-  'hardware',
-  'models',
-  'operators',
-  'prices',
-].flatMap((kind) =>
+const fetchedPresets = ['coefficients', 'hardware', 'models', 'operators', 'prices'].flatMap((kind) =>
   readdirSync(`${presetsFolder}/${kind}`)
     .filter((name) => name.endsWith('.json'))
     .sort()

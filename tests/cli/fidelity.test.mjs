@@ -400,8 +400,7 @@ test('Fidelity_ClientsOfConversationsThatWait_SendWhenTheyAreAnswered', () => {
 
 test('Fidelity_WhatAServerDidBesideTheFileOfItsRequests_Counts', () => {
   const header = 'model,gpu,engine,engine_version,exp_name,tp,bs,server_generation_tokens,attention';
-  const row = (name, made, attention = '') =>
-    `Llama-3.1-8B,H100,vllm,0.15.0,${name},1,1,${made},${attention}`;
+  const row = (name, made, attention = '') => `Llama-3.1-8B,H100,vllm,0.15.0,${name},1,1,${made},${attention}`;
   const requests = [
     'relative_time_sec,ttft_ms,latency_ms,input_num_tokens,output_num_tokens,conversation_id,client_id',
     ...Array.from({ length: 40 }, (_, i) => `${10 * i},30,900,100,50,c,me`),
@@ -430,7 +429,9 @@ test('Fidelity_WhatAServerDidBesideTheFileOfItsRequests_Counts', () => {
       const rows = rowsOf(folder);
       const ttft = (run) => rows.find((each) => each.row === run && each.metric === 'ttft').predicted;
       assert.ok(ttft('as_counted_there') > 5 * ttft('log_of_others'));
-      const reasons = fidelity(folder).set('s/summary').skipped.map((each) => each.reason);
+      const reasons = fidelity(folder)
+        .set('s/summary')
+        .skipped.map((each) => each.reason);
       assert.match(reasons[0], /the server made 2300 tokens, and the requests in the file have 2000$/);
       assert.match(reasons[1], /^use_trtllm_attention=0: kernels/);
     },

@@ -149,7 +149,7 @@ void Run(std::string_view input) {
   Result<Scenario> read = ParseScenario(parts[0]);
   if (!read.ok()) return;
   Scenario& scenario = read.value();
-  WorkloadSpec& workload = scenario.workload;
+  WorkloadSpec& workload = *scenario.workload;
   workload.requests = std::min(workload.requests, kMostRequests);
   workload.prefix.groups = std::min(workload.prefix.groups, kMostGroups);
   Trace trace;
