@@ -1,6 +1,6 @@
 // What servecast fidelity takes the names of GPUs, models and engines for, and config files of models.
 import assert from 'node:assert/strict';
-import { readdirSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import test from 'node:test';
 import { fidelity, rowsOf, servecast, step, stepHeader, steps, withFiles } from './measured_folders.mjs';
@@ -144,8 +144,12 @@ test('Fidelity_NamesOfModels_MeanAPresetAndItsWeights', () => {
 });
 
 test('Fidelity_PresetsOfMeasuredServers_AreFoundByTheirNamesAndRun', () => {
+  const presets = new URL('../../presets/', import.meta.url);
+  const menu = JSON.parse(readFileSync(new URL('menu.json', presets), 'utf8'));
   const ids = (kind) =>
-    readdirSync(new URL(`../../presets/measured_${kind}`, import.meta.url)).map((name) => name.replace('.json', ''));
+    readdirSync(new URL(kind, presets))
+      .map((name) => name.replace('.json', ''))
+      .filter((id) => !menu[kind].includes(id));
   const models = ids('models'),
     gpus = ids('hardware');
   withFiles(
