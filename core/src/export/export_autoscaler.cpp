@@ -5,6 +5,7 @@
 #include "base/text.h"
 #include "export/targets.h"
 #include "import/draft.h"
+#include "io/scaling_checks.h"
 
 namespace servecast {
 namespace {
@@ -26,12 +27,6 @@ std::vector<std::string> MetricsOf(ScalingMetric metric, bool sglang) {
       break;
   }
   return {waiting, running};
-}
-
-// A parameter of the chosen scaler: a document that was read has all of them.
-double ParamOf(const ScalingSpec& scaling, std::string_view name) {
-  const auto found = scaling.params.find(name);
-  return found == scaling.params.end() ? 0 : found->second;
 }
 
 // Kubernetes takes whole seconds.

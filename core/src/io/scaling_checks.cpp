@@ -31,12 +31,6 @@ void CheckSchedule(const std::string& at, const NumberTable& rows, Issues& issue
   }
 }
 
-// A document that was read has all of the chosen scaler's.
-double ParamOf(const ScalingSpec& scaling, const std::string& name) {
-  const auto found = scaling.params.find(name);
-  return found == scaling.params.end() ? 0 : found->second;
-}
-
 // How Dynamo's planner gets its decisions.
 void CheckTarget(const ScalingSpec& scaling, const std::string& at, Issues& issues) {
   const bool sla = scaling.optimization_target == DynamoTarget::kSla;
@@ -174,6 +168,11 @@ void CheckDecodeRouter(const ClusterSpec& cluster, const char* with, Issues& iss
 }
 
 }  // namespace
+
+double ParamOf(const ScalingSpec& scaling, std::string_view name) {
+  const auto found = scaling.params.find(name);
+  return found == scaling.params.end() ? 0 : found->second;
+}
 
 void CheckScaling(const ClusterSpec& cluster, Issues& issues) {
   for (std::size_t i = 0; i < cluster.pools.size(); ++i) {

@@ -17,6 +17,9 @@ inline constexpr std::array<std::string_view, 4> kScalingMetricNames = {"waiting
 inline constexpr std::array<std::string_view, 4> kDynamoTargetNames = {"throughput", "latency",
                                                                        "load", "sla"};
 
+// A parameter of the chosen scaler: a document that was read has all of them.
+double ParamOf(const ScalingSpec& scaling, std::string_view name);
+
 // REQUIRES: cluster.Scales(). In a file of its own, which the page's first module leaves out:
 // that one asks for the whole module before it runs such a scenario.
 void CheckScaling(const ClusterSpec& cluster, Issues& issues);
