@@ -1,20 +1,19 @@
 // KV memory of every replica over time: a row each, filled as high as its blocks are in use. Loaded with the view over
 // time.
 import { html, type TemplateResult } from 'lit';
-import uPlot from 'uplot';
+import type uPlot from 'uplot';
 import { formatPercent, formatTime } from '../lib/format';
 import { stepAt, stepsByReplica } from '../lib/recorded-steps';
-import { ChartElement, axisStyle, type TableView } from './chart-element';
+import type { TableView } from './chart-element';
 import type { Palette } from './palette';
-import { axisTicks, tickLabel } from './ticks';
+import { RowChart } from './row-chart';
 
 const none = new Float64Array(0);
 /** More rows would each be too low to read. */
 const mostRows = 32;
 
-export class KvMapChart extends ChartElement {
+export class KvMapChart extends RowChart {
   readonly heading = 'KV memory by replica';
-  #palette: Palette | null = null;
   #rows: readonly (readonly number[])[] = [];
   #rowsOf: unknown = null;
 
@@ -72,84 +71,31 @@ export class KvMapChart extends ChartElement {
     return `${this.#byReplica().length}`;
   }
 
-  cursorStep(plot: uPlot): number {
-    return plot.over.clientWidth / 100;
+  protected rowCount(): number {
+    return this.#byReplica().length;
   }
 
-  #rowHeight(): number {
-    return Math.max(14, Math.min(48, 240 / Math.max(1, this.#byReplica().length)));
+  rowStep(): number {
+    return Math.max(14, Math.min(48, 240 / Math.max(1, this.rowCount())));
   }
 
-  override rowStep(): number {
-    return this.#rowHeight();
+  protected isSimulatedTime(): boolean {
+    return true;
   }
 
-  protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
-    this.#palette = palette;
-    const axis = axisStyle(palette);
-    const rows = this.#byReplica().length;
-    const options: uPlot.Options = {
-      width,
-      height: rows * this.#rowHeight() + 64,
-      legend: { show: false },
-      padding: [8, 16, 0, 0],
-      cursor: {
-        points: { show: false },
-        drag: { x: true, y: false },
-        sync: { key: 'simulated-time', scales: ['x', null] },
-      },
-      scales: { x: { time: false }, y: { dir: -1, range: [0, rows] } },
-      axes: [
-        {
-          ...axis,
-          label: 'Simulated time',
-          size: 28,
-          incrs: [1e15],
-          space: 1,
-          splits: (plot, _axis, low, high) => axisTicks(low, high, false, (plot.width - 80) / 72),
-          filter: (_plot, splits) => splits,
-          values: (_plot, splits) => splits.map((value) => tickLabel(1000 * value)),
-        },
-        {
-          ...axis,
-          label: 'Replica',
-          grid: { show: false },
-          incrs: [1e15],
-          space: 1,
-          size: 64,
-          splits: () => Array.from({ length: rows }, (_, row) => row + 0.5),
-          filter: (_plot, splits) => splits,
-          values: (_plot, splits) => splits.map((value) => String(Math.floor(value) + 1)),
-        },
-      ],
-      series: [{}, { paths: () => null, points: { show: false } }],
-      hooks: { draw: [(plot) => this.#drawRows(plot)], setCursor: [(plot) => this.showReadout(plot)] },
-    };
-    return [new uPlot(options, this.#data(), host)];
+  protected timeRange(): [number, number] {
+    return [this.#column('start_s')[0] ?? 0, this.#column('end_s').at(-1) ?? 1];
   }
 
-  #data(): uPlot.AlignedData {
-    return [
-      [this.#column('start_s')[0] ?? 0, this.#column('end_s').at(-1) ?? 1],
-      [0, 1],
-    ];
-  }
-
-  protected updatePlots(): void {
-    this.plots[0]?.setData(this.#data());
+  protected rowNames() {
+    return { label: 'Replica', size: 64, names: this.#byReplica().map((_own, row) => `${row + 1}`) };
   }
 
   /** A column of pixels has the highest use of its steps. */
-  #drawRows(plot: uPlot): void {
-    const palette = this.#palette;
-    if (!palette) return;
-    const { ctx: pen, bbox } = plot;
+  protected drawRows(plot: uPlot, pen: CanvasRenderingContext2D, palette: Palette): void {
+    const { bbox } = plot;
     const ratio = devicePixelRatio;
     const { min, max } = plot.scales['x'] ?? {};
-    pen.save();
-    pen.beginPath();
-    pen.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    pen.clip();
     this.#byReplica().forEach((own, row) => {
       const base = plot.valToPos(row + 0.95, 'y', true);
       const high = base - plot.valToPos(row + 0.1, 'y', true);
@@ -175,7 +121,6 @@ export class KvMapChart extends ChartElement {
       pen.fillStyle = palette.muted;
       pen.fillRect(bbox.left, base, bbox.width, ratio);
     });
-    pen.restore();
   }
 
   protected readout(plot: uPlot): TemplateResult | string {

@@ -1,17 +1,17 @@
 // Requests one by one, a bar each: where its time went, in order. Loaded with the view over time.
 // uPlot gives axes, zoom and cursor; bars are drawn here, because each row has spans of its own.
 import { html, nothing, type TemplateResult } from 'lit';
-import uPlot from 'uplot';
+import type uPlot from 'uplot';
 import type { Report } from 'servecast';
 import { formatCount, formatTime } from '../lib/format';
 import { addStyles } from '../lib/part';
 import styles from '../styles/requests.css?inline';
 import { onWindow, windowShown } from '../lib/time-window';
 import { parts, requestColumns, spansOf, type Part, type Span } from '../lib/requests';
-import { ChartElement, axisStyle, type TableView } from './chart-element';
+import { ChartElement, type TableView } from './chart-element';
 import { hatch, type Palette } from './palette';
 import { paneKey } from './pane-key';
-import { axisTicks, tickLabel } from './ticks';
+import { RowChart } from './row-chart';
 
 const words: Readonly<Record<Part, string>> = {
   host: 'Host',
@@ -31,7 +31,6 @@ type Order = keyof typeof orders;
 
 const rowCount = 20;
 const rowHeight = 18;
-const axisHeight = 48;
 /** A transfer is short beside a decode, and must be seen. */
 const thinnest = 2;
 
@@ -40,7 +39,7 @@ interface Row {
   readonly spans: readonly Span[];
 }
 
-export class RequestChart extends ChartElement {
+export class RequestChart extends RowChart {
   static override properties = {
     ...ChartElement.properties,
     report: { attribute: false },
@@ -54,7 +53,6 @@ export class RequestChart extends ChartElement {
   declare order: Order;
   declare first: number;
   protected readonly heading = 'Requests';
-  #palette: Palette | null = null;
   #rows: readonly Row[] = [];
   #rowsOf: unknown[] = [];
   #leave: () => void = () => undefined;
@@ -185,12 +183,16 @@ export class RequestChart extends ChartElement {
     return [this.#chosen()];
   }
 
-  cursorStep(plot: uPlot): number {
-    return plot.over.clientWidth / 100;
+  protected rowCount(): number {
+    return this.#chosen().length;
   }
 
-  override rowStep(): number {
+  rowStep(): number {
     return rowHeight;
+  }
+
+  protected isSimulatedTime(): boolean {
+    return this.order === 'arrival';
   }
 
   /** Seconds from the axis's 0 to the request's arrival. */
@@ -198,7 +200,7 @@ export class RequestChart extends ChartElement {
     return this.order === 'arrival' ? this.#at('arrival_s', request) : 0;
   }
 
-  #range(): [number, number] {
+  protected timeRange(): [number, number] {
     const rows = this.#chosen();
     const starts = rows.map(({ request }) => this.#offset(request));
     const ends = rows.map(({ request, spans }) => {
@@ -212,68 +214,18 @@ export class RequestChart extends ChartElement {
     return [low, high > low ? high : low + 0.001];
   }
 
-  protected buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
-    this.#palette = palette;
+  protected rowNames() {
+    const names = this.#chosen().map(({ request }) => this.#lengths(request));
+    return { label: 'Tokens in and out', size: 112, names };
+  }
+
+  protected override buildPlots(host: HTMLElement, palette: Palette, width: number): uPlot[] {
     host.append(paneKey(this.#usedParts().map((part) => ({ label: words[part], mark: `block ${part}` }))));
-    const axis = axisStyle(palette);
-    const rows = this.#chosen().length;
-    const options: uPlot.Options = {
-      width,
-      height: rows * rowHeight + axisHeight + 16,
-      legend: { show: false },
-      padding: [8, 16, 0, 0],
-      cursor: {
-        points: { show: false },
-        drag: { x: true, y: false },
-        ...(this.order === 'arrival' ? { sync: { key: 'simulated-time', scales: ['x', null] } } : {}),
-      },
-      scales: { x: { time: false }, y: { dir: -1, range: [0, rows] } },
-      axes: [
-        {
-          ...axis,
-          label: this.order === 'arrival' ? 'Simulated time' : 'Time since arrival',
-          size: 28,
-          incrs: [1e15],
-          space: 1,
-          splits: (plot, _axis, low, high) => axisTicks(low, high, false, (plot.width - 80) / 72),
-          filter: (_plot, splits) => splits,
-          values: (_plot, splits) => splits.map((value) => tickLabel(1000 * value)),
-        },
-        {
-          ...axis,
-          label: 'Tokens in and out',
-          grid: { show: false },
-          incrs: [1e15],
-          space: 1,
-          size: 112,
-          splits: () => Array.from({ length: rows }, (_, row) => row + 0.5),
-          filter: (_plot, splits) => splits,
-          values: () => this.#chosen().map(({ request }) => this.#lengths(request)),
-        },
-      ],
-      series: [{}, { paths: () => null, points: { show: false } }],
-      hooks: { draw: [(plot) => this.#drawRows(plot)], setCursor: [(plot) => this.showReadout(plot)] },
-    };
-    return [new uPlot(options, this.#data(), host)];
+    return super.buildPlots(host, palette, width);
   }
 
-  #data(): uPlot.AlignedData {
-    return [this.#range(), [0, 1]];
-  }
-
-  protected updatePlots(): void {
-    this.plots[0]?.setData(this.#data());
-  }
-
-  #drawRows(plot: uPlot): void {
-    const palette = this.#palette;
-    if (!palette) return;
-    const { ctx: pen, bbox } = plot;
+  protected drawRows(plot: uPlot, pen: CanvasRenderingContext2D, palette: Palette): void {
     const ratio = devicePixelRatio;
-    pen.save();
-    pen.beginPath();
-    pen.rect(bbox.left, bbox.top, bbox.width, bbox.height);
-    pen.clip();
     this.#chosen().forEach(({ request, spans }, row) => {
       const top = plot.valToPos(row + 0.15, 'y', true);
       const height = plot.valToPos(row + 0.85, 'y', true) - top;
@@ -296,7 +248,6 @@ export class RequestChart extends ChartElement {
       pen.fillStyle = palette.ink;
       pen.fillRect(Math.round(first) - ratio, top - 2 * ratio, 2 * ratio, height + 4 * ratio);
     });
-    pen.restore();
   }
 
   #label(
