@@ -8,6 +8,7 @@
 #include "base/text.h"
 #include "calibrate/measured_table.h"
 #include "calibrate/readers.h"
+#include "formats/nvidia_smi.h"
 #include "formats/prometheus.h"
 #include "import/words.h"
 #include "io/issues.h"
@@ -18,12 +19,6 @@ namespace {
 
 constexpr std::size_t kMostGpus = 1024;
 constexpr double kMostWatts = 1e5;
-
-std::vector<std::string_view> PowerCells(std::string_view line) {
-  std::vector<std::string_view> cells = Split(line, ",");
-  for (std::string_view& cell : cells) cell = Stripped(cell);
-  return cells;
-}
 
 bool HasUnit(std::string_view cell) {
   return cell.size() > 2 && cell.substr(cell.size() - 2) == " W";
@@ -93,12 +88,8 @@ class PowerReader {
   // "| N/A   34C    P0    69W /  700W |": of one snapshot the n-th line is the n-th GPU.
   void TakeTable(std::string_view line) {
     if (line.find("NVIDIA-SMI") != std::string_view::npos) place_ = 0;
-    const std::size_t slash = line.find("W /");
-    if (line[0] != '|' || slash == std::string_view::npos || slash == 0) return;
-    const std::size_t before = line.find_last_not_of("0123456789.", slash - 1);
-    const std::size_t begin = before == std::string_view::npos ? 0 : before + 1;
-    const std::optional<double> watts = WattsIn(line.substr(begin, slash - begin));
-    if (watts) Add(Format("{}", place_++), *watts);
+    const double watts = SmiLineIn(line).watts.used;
+    if (watts > 0 && watts <= kMostWatts) Add(Format("{}", place_++), watts);
   }
 
   void TakeMetric(std::string_view text) {
@@ -116,7 +107,7 @@ class PowerReader {
   }
 
   void TakeRow(std::string_view line) {
-    const std::vector<std::string_view> cells = PowerCells(line);
+    const std::vector<std::string_view> cells = SmiCells(line);
     if (line.find("power.draw") != std::string_view::npos) return TakeHead(cells);
     if (!watts_at_) FindColumns(cells);
     if (!watts_at_) {
@@ -211,7 +202,7 @@ bool IsPower(std::string_view text) {
   const std::string_view line = Stripped(text.substr(0, text.find('\n')));
   const bool row = !line.empty() && line.size() < 1000 &&
                    (line.find("power.draw") != std::string_view::npos ||
-                    SecondsIn(PowerCells(line)[0]) || (HasUnit(line) && WattsIn(line)));
+                    SecondsIn(SmiCells(line)[0]) || (HasUnit(line) && WattsIn(line)));
   if (row) return true;
   return IsDcgmPower(text) ||
          (text.find("NVIDIA-SMI") != std::string_view::npos && !HasVllmMetrics(text));
