@@ -5,7 +5,7 @@
 #include <cmath>
 
 #include "base/math.h"
-#include "calibrate/measured_table.h"
+#include "formats/measured_table.h"
 #include "host/files.h"
 
 namespace servecast {

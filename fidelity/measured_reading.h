@@ -6,13 +6,11 @@
 #include <string_view>
 #include <vector>
 
-#include "calibrate/measured_table.h"
+#include "formats/measured_rows.h"
 #include "measured_requests.h"
 #include "measured_sets.h"
 
 namespace servecast {
-
-inline constexpr NumberRange kTokenRange = {1, 1e7};
 
 // A file of a folder, as it was read.
 struct MeasuredFile {

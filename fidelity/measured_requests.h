@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "calibrate/measured_table.h"
+#include "formats/measured_table.h"
 #include "measured_sets.h"
 #include "servecast/result.h"
 

@@ -45,61 +45,13 @@ Metrics ServingMetrics(MeasuredRow& row) {
   return values;
 }
 
-// The number behind "name=", else the one at this place of all of them.
-std::optional<double> NumberBehind(const std::string& text, const char* name,
-                                   const std::vector<double>& all, std::size_t place) {
-  const std::size_t at = text.find(name);
-  if (at == std::string::npos) {
-    return text.find('=') == std::string::npos && place < all.size() ? std::optional(all[place])
-                                                                     : std::nullopt;
-  }
-  const std::string_view behind = std::string_view(text).substr(at + std::string_view(name).size());
-  const bool at_once = behind.find_first_of("0123456789") == behind.find_first_not_of(' ');
-  const std::vector<double> numbers = NumbersIn(behind);
-  return numbers.empty() || !at_once ? std::nullopt : std::optional(numbers[0]);
-}
-
-// A sign or a point before a number, which NumbersIn does not read: "-1", ".5", but not "16-4096".
-bool HasSignedNumber(std::string_view text) {
-  constexpr std::string_view kDigits = "0123456789";
-  for (std::size_t i = 0; i + 1 < text.size(); ++i) {
-    const bool first = i == 0 || std::string_view(" (=[,:").find(text[i - 1]) != text.npos;
-    const bool mark = text[i] == '-' || text[i] == '.';
-    if (first && mark && (kDigits.find(text[i + 1]) != text.npos || text[i + 1] == '.'))
-      return true;
-  }
-  return false;
-}
-
-// "lognormal(median=256,sigma=0.8,[16,4096])", of the mean that was drawn; "fixed(128)"; "128".
-void ReadLengths(MeasuredRow& row, ColumnNames column, ColumnNames mean_columns,
+void ReadLengths(MeasuredRow& row, ColumnNames distribution, ColumnNames mean,
                  MeasuredLengths& lengths) {
-  const std::string text = LowerCase(row.Text(column));
-  const std::vector<double> numbers = NumbersIn(text);
-  const std::optional<double> mean = row.Number(mean_columns, kTokenRange);
-  if (text.find("lognormal") == 0) {
-    const auto median = NumberBehind(text, "median=", numbers, 0);
-    const auto sigma = NumberBehind(text, "sigma=", numbers, 1);
-    const std::size_t bracket = text.find('[');
-    const std::vector<double> limits = bracket == std::string::npos
-                                           ? std::vector<double>{}
-                                           : NumbersIn(std::string_view(text).substr(bracket));
-    if (limits.size() == 2) lengths.min = limits[0], lengths.max = limits[1];
-    const bool right = !HasSignedNumber(text) && median && sigma && *median >= 1 &&
-                       *median <= kTokenRange.most && *sigma <= 5 && lengths.min <= lengths.max &&
-                       lengths.max <= kTokenRange.most && (limits.empty() || limits.size() == 2);
-    if (!right) return row.Complain(column, "lognormal(median=N,sigma=X,[MIN,MAX])");
-    lengths.sigma = *sigma;
-    lengths.mean = mean.value_or(*median * std::exp(*sigma * *sigma / 2));
-    return;
-  }
-  const bool fixed = numbers.size() == 1 && !HasSignedNumber(text) && numbers[0] >= 1 &&
-                     numbers[0] <= kTokenRange.most &&
-                     (NumberOf(text) || text.find("fixed") == 0 || text.find("constant") == 0);
-  if (!text.empty() && !fixed) {
-    return row.Complain(column, "fixed(N) or lognormal(median=N,sigma=X,[MIN,MAX])");
-  }
-  lengths.mean = fixed ? mean.value_or(numbers[0]) : row.NeededNumber(mean_columns, kTokenRange);
+  const RunLengths read = ReadLengthsOfRow(row, distribution, mean);
+  lengths.mean = read.mean;
+  if (read.sigma > 0) lengths.sigma = read.sigma;
+  lengths.min = read.least;
+  lengths.max = std::min(read.most, lengths.max);
 }
 
 // What every serving run states.

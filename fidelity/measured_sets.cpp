@@ -9,7 +9,7 @@
 #include <string_view>
 #include <utility>
 
-#include "calibrate/measured_table.h"
+#include "formats/measured_table.h"
 #include "host/files.h"
 #include "measured_reading.h"
 #include "measured_requests.h"
@@ -28,13 +28,10 @@ constexpr const char* kForms =
 constexpr const char* kScenarios = "scenarios";
 
 void ReadPrompt(const Reading& r) {
-  const double tokens = r.row.NeededNumber({"prompt_tokens"}, kTokenRange);
-  if (r.row.Whole({"concurrency"}, {1, 1e5}).value_or(1) > 1) {
-    r.row.Complain({"concurrency"}, "1: prompts that come alone");
-  }
-  Measured m = r.Begin(fmt::format("prompt {}", tokens));
-  m.load.input.mean = tokens;
-  m.values["ttft"] = r.row.NeededNumber({"ttft_p50_ms", "ttft_mean_ms"});
+  const PromptRow prompt = ReadPromptRow(r.row);
+  Measured m = r.Begin(fmt::format("prompt {}", prompt.tokens));
+  m.load.input.mean = static_cast<double>(prompt.tokens);
+  m.values["ttft"] = prompt.ttft_ms;
   r.Add(std::move(m));
 }
 
@@ -58,19 +55,17 @@ void ReadPrefix(const Reading& r) {
 }
 
 void ReadDecodeStep(const Reading& r) {
-  const ColumnNames kBatch = {"batch", "decode_batch"};
-  const std::int64_t batch = r.row.NeededWhole(kBatch, {1, 1e5});
-  const ColumnNames kContext = {"mean_context_tokens", "context_tokens"};
-  if (r.row.Text(kContext).empty()) r.row.NeededNumber(kContext);
-  const std::int64_t context = std::llround(r.row.NumberOrRange(kContext, kTokenRange).value_or(0));
-  Measured m = r.Begin(RowLabel({r.row.Text({"run", "point"}), "batch", std::to_string(batch),
-                                 "context", std::to_string(context)}));
-  const std::int64_t seats = m.setup.max_num_seqs.value_or(batch) * m.setup.data_parallel;
-  if (batch > seats) r.row.Complain(kBatch, fmt::format("at most {}, by max_num_seqs", seats));
+  const DecodeStepRow step = ReadDecodeStepRow(r.row);
+  Measured m = r.Begin(RowLabel({r.row.Text({"run", "point"}), "batch", std::to_string(step.batch),
+                                 "context", std::to_string(step.context)}));
+  const std::int64_t seats = m.setup.max_num_seqs.value_or(step.batch) * m.setup.data_parallel;
+  if (step.batch > seats) {
+    r.row.Complain({"batch", "decode_batch"}, fmt::format("at most {}, by max_num_seqs", seats));
+  }
   m.load.form = MeasuredForm::kDecodeStep;
-  m.load.batch = batch;
-  m.load.context = context;
-  m.values["tpot"] = r.row.NeededNumber({"itl_p50_ms", "itl_mean_ms"});
+  m.load.batch = step.batch;
+  m.load.context = step.context;
+  m.values["tpot"] = step.itl_ms;
   r.Add(std::move(m));
 }
 
@@ -256,18 +251,16 @@ using Reader = void (*)(const Reading&);
 
 // nullptr: runs, or no form.
 Reader ReaderOf(const MeasuredTable& t) {
-  const bool rated = t.HasAny(kRateColumns);
+  const MeasuredTableForm form = FormOf(t, kRateColumns);
   if (t.Has("prefix_tokens") && t.Has("suffix_tokens")) return ReadPrefix;
-  if (t.Has("prompt_tokens") && t.HasAny({"ttft_p50_ms", "ttft_mean_ms"}) && !rated) {
-    return ReadPrompt;
-  }
-  const bool stepped = t.HasAny({"itl_p50_ms", "itl_mean_ms"});
-  if (t.HasAny({"batch", "decode_batch"}) && stepped && !rated) return ReadDecodeStep;
+  if (form == MeasuredTableForm::kPrompts) return ReadPrompt;
+  if (form == MeasuredTableForm::kDecodeSteps) return ReadDecodeStep;
   if (t.Has("avg_batch_size")) return ReadSaturated;
   const bool measured = t.HasAny({"meas_tpot_ms", "meas_ttft_ms", "meas_out_tps_gpu"});
   if (t.Has("row") && measured) return ReadOfScenario;
   if (t.Has("isl_mean") && t.Has("osl_mean") && t.Has("concurrency")) return ReadChatLoop;
   if (t.Has("isl") && t.Has("osl") && t.Has("concurrency")) return ReadClosedLoop;
+  const bool rated = form == MeasuredTableForm::kRated;
   return t.Has("request_rate_rps") || (rated && !t.HasAny(kRunColumns)) ? ReadSweep : nullptr;
 }
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "calibrate/measured_table.h"
 #include "cost/nodes.h"
+#include "formats/measured_table.h"
 #include "host/files.h"
 #include "import/model_config.h"
 #include "import/names.h"

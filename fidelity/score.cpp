@@ -9,7 +9,7 @@
 #include <tuple>
 
 #include "beyond_peak.h"
-#include "calibrate/measured_table.h"
+#include "formats/measured_table.h"
 #include "cost/compared.h"
 #include "measured_replay.h"
 #include "measured_setup.h"

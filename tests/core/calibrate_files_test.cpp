@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "calibrate/calibrate.h"
-#include "calibrate/measured_table.h"
+#include "formats/measured_table.h"
 #include "calibrate/server.h"
 #include "gtest/gtest.h"
 #include "io/json_document.h"

@@ -7,7 +7,7 @@
 #include <utility>
 #include <vector>
 
-#include "calibrate/measured_table.h"
+#include "formats/measured_table.h"
 #include "core/documents.h"
 #include "fmt/format.h"
 #include "gtest/gtest.h"

@@ -6,8 +6,8 @@
 #include <map>
 
 #include "base/text.h"
-#include "calibrate/measured_table.h"
 #include "calibrate/readers.h"
+#include "formats/measured_table.h"
 #include "formats/nvidia_smi.h"
 #include "formats/prometheus.h"
 #include "import/words.h"

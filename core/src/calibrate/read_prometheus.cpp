@@ -6,9 +6,9 @@
 
 #include "base/math.h"
 #include "base/text.h"
-#include "calibrate/measured_table.h"
 #include "calibrate/readers.h"
 #include "calibrate/summary_run.h"
+#include "formats/measured_table.h"
 #include "formats/prometheus.h"
 #include "io/issues.h"
 

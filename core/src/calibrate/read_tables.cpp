@@ -2,7 +2,6 @@
 #include <cmath>
 
 #include "base/text.h"
-#include "calibrate/measured_table.h"
 #include "calibrate/readers.h"
 #include "calibrate/runs.h"
 #include "io/issues.h"
@@ -13,7 +12,6 @@ namespace {
 // Draws of a run that only its rate and lengths tell: their mean is what is fitted.
 constexpr std::int64_t kDraws = 3;
 constexpr double kMostRequests = 200'000;  // of a file
-constexpr NumberRange kTokens = {1, 1e7};
 const ColumnNames kRate = {"request_rate_rps", "target_rate_rps", "request_rate", "rate_per_s"};
 constexpr const char* kTableForms =
     "not a known table; allowed: prompt_tokens and ttft_p50_ms or ttft_mean_ms; batch (or "
@@ -33,40 +31,25 @@ struct TableRow {
   }
 };
 
-void ReadPromptRow(const TableRow& r) {
+void AddPrompt(const TableRow& r) {
+  const PromptRow prompt = ReadPromptRow(r.row);
   CalibrationPoint point;
-  point.prompt = r.row.NeededWhole({"prompt_tokens"}, kTokens);
-  if (r.row.Whole({"concurrency"}, {1, 1e5}).value_or(1) > 1) {
-    r.row.Complain({"concurrency"}, "1: prompts that come alone");
-  }
-  point.figures = {{Figure::kTtft, r.row.NeededNumber({"ttft_p50_ms", "ttft_mean_ms"})}};
+  point.prompt = prompt.tokens;
+  point.figures = {{Figure::kTtft, prompt.ttft_ms}};
   r.Add(std::move(point));
 }
 
-void ReadStepRow(const TableRow& r) {
+void AddStep(const TableRow& r) {
+  const DecodeStepRow step = ReadDecodeStepRow(r.row);
   CalibrationPoint point;
   point.form = PointForm::kDecodeStep;
-  point.batch = r.row.NeededWhole({"batch", "decode_batch"}, {1, 1e5});
-  const ColumnNames context = {"mean_context_tokens", "context_tokens"};
-  if (r.row.Text(context).empty()) r.row.NeededNumber(context);
-  point.context = std::llround(r.row.NumberOrRange(context, kTokens).value_or(0));
-  point.figures = {{Figure::kTpot, r.row.NeededNumber({"itl_p50_ms", "itl_mean_ms"})}};
+  point.batch = step.batch;
+  point.context = step.context;
+  point.figures = {{Figure::kTpot, step.itl_ms}};
   r.Add(std::move(point));
 }
 
-RunLengths LengthsOfRow(MeasuredRow& row, ColumnNames distribution, ColumnNames mean) {
-  const std::string_view text = row.Text(distribution);
-  if (text.empty()) {
-    RunLengths lengths;
-    lengths.mean = row.NeededNumber(mean, kTokens);
-    return lengths;
-  }
-  const auto lengths = LengthsIn(text, row.Number(mean, kTokens));
-  if (!lengths) row.Complain(distribution, "fixed(N) or lognormal(median=N,sigma=X,[MIN,MAX])");
-  return lengths.value_or(RunLengths());
-}
-
-void ReadRunRow(const TableRow& r) {
+void AddRun(const TableRow& r) {
   CalibrationPoint point;
   point.form = PointForm::kRun;
   RunLoad run;
@@ -79,9 +62,9 @@ void ReadRunRow(const TableRow& r) {
                           NumberText(r.requests), NumberText(kMostRequests)));
   }
   const RunLengths prompt =
-      LengthsOfRow(r.row, {"input_dist"}, {"input_tokens_mean", "input_tokens_server_mean"});
+      ReadLengthsOfRow(r.row, {"input_dist"}, {"input_tokens_mean", "input_tokens_server_mean"});
   const RunLengths output =
-      LengthsOfRow(r.row, {"output_dist"}, {"output_tokens_configured", "output_tokens_mean"});
+      ReadLengthsOfRow(r.row, {"output_dist"}, {"output_tokens_configured", "output_tokens_mean"});
   if (r.row.Number({"max_concurrency"})) {
     r.row.Complain({"max_concurrency"},
                    "nothing: a limit of requests beside a rate is not modelled");
@@ -107,19 +90,19 @@ struct TableForm {
   const char* found;
 };
 
-std::optional<TableForm> FormOf(const MeasuredTable& t) {
-  const bool rated = t.HasAny(kRate);
-  if (t.Has("prompt_tokens") && t.HasAny({"ttft_p50_ms", "ttft_mean_ms"}) && !rated) {
-    return TableForm{ReadPromptRow,
-                     "single prompts: arithmetic, attention over long prompts, time per request"};
-  }
-  if (t.HasAny({"batch", "decode_batch"}) && t.HasAny({"itl_p50_ms", "itl_mean_ms"}) && !rated) {
-    return TableForm{ReadStepRow,
-                     "decode steps: bandwidth, reads of the KV cache, time per sequence"};
-  }
-  if (rated) {
-    return TableForm{ReadRunRow,
-                     "runs at a rate: prompts among decodes, delivery, all of it under load"};
+std::optional<TableForm> KnownForm(const MeasuredTable& table) {
+  switch (FormOf(table, kRate)) {
+    case MeasuredTableForm::kPrompts:
+      return TableForm{AddPrompt,
+                       "single prompts: arithmetic, attention over long prompts, time per request"};
+    case MeasuredTableForm::kDecodeSteps:
+      return TableForm{AddStep,
+                       "decode steps: bandwidth, reads of the KV cache, time per sequence"};
+    case MeasuredTableForm::kRated:
+      return TableForm{AddRun,
+                       "runs at a rate: prompts among decodes, delivery, all of it under load"};
+    case MeasuredTableForm::kOther:
+      break;
   }
   return std::nullopt;
 }
@@ -144,7 +127,7 @@ MeasuredServer ServerOfRow(MeasuredRow& row) {
 
 Result<Measurements> ReadTable(std::string_view text, const std::string& name) {
   const MeasuredTable table(text);
-  const auto form = FormOf(table);
+  const auto form = KnownForm(table);
   if (!form) return Issue{name, kTableForms};
   if (table.Rows() == 0) return Issue{name, "found no row below the header, allowed one at least"};
   Measurements read;

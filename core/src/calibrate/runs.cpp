@@ -7,8 +7,6 @@
 
 #include "base/math.h"
 #include "base/random.h"
-#include "calibrate/measured_table.h"
-#include "io/json_document.h"
 
 namespace servecast {
 namespace {
@@ -63,27 +61,6 @@ std::vector<double> PoissonArrivals(std::int64_t requests, double duration_s, st
   const double first = arrivals.empty() ? 0 : arrivals[0];
   for (double& arrival : arrivals) arrival -= first;
   return arrivals;
-}
-
-std::optional<RunLengths> LengthsIn(std::string_view text, std::optional<double> counted_mean) {
-  const std::string plain = LowerCase(text);
-  const std::vector<double> numbers = NumbersIn(plain);
-  // NumbersIn reads no signs.
-  if (plain.find("=-") != plain.npos || plain.find("[-") != plain.npos) return std::nullopt;
-  RunLengths lengths;
-  if (plain.find("lognormal") == 0) {
-    const bool right = numbers.size() == 2 || numbers.size() == 4;
-    if (!right || numbers[0] < 1 || numbers[0] > 1e7 || numbers[1] > 5) return std::nullopt;
-    lengths.sigma = numbers[1];
-    if (numbers.size() == 4) lengths.least = numbers[2], lengths.most = numbers[3];
-    if (lengths.least > lengths.most || lengths.most > 1e7) return std::nullopt;
-    lengths.mean = counted_mean.value_or(numbers[0] * Exp(lengths.sigma * lengths.sigma / 2));
-    return lengths;
-  }
-  const bool fixed = plain.find("fixed") == 0 || plain.find("constant") == 0 || NumberOf(plain);
-  if (!fixed || numbers.size() != 1 || numbers[0] < 1 || numbers[0] > 1e7) return std::nullopt;
-  lengths.mean = counted_mean.value_or(numbers[0]);
-  return lengths;
 }
 
 std::vector<Trace> DrawRuns(std::int64_t requests, double rate_per_s, const RunLengths& prompt,

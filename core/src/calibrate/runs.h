@@ -2,24 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string_view>
 #include <vector>
 
+#include "formats/measured_rows.h"
 #include "servecast/trace.h"
 
 namespace servecast {
-
-// Tokens: all of `mean`, or a clipped lognormal of that mean.
-struct RunLengths {
-  double mean = 1;
-  double sigma = 0;
-  double least = 1, most = 1e7;
-};
-
-// "lognormal(median=256,sigma=0.8,[16,4096])", "fixed(128)", "128"; nullopt for anything else.
-// A mean that was counted is nearer than what the distribution would have.
-std::optional<RunLengths> LengthsIn(std::string_view text, std::optional<double> counted_mean);
 
 // Arrivals of a Poisson process of which so many are known to have come; seconds, ascending, from
 // the first. `draw`: its seed.

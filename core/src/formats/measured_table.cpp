@@ -1,5 +1,5 @@
 // See measured_table.h.
-#include "calibrate/measured_table.h"
+#include "formats/measured_table.h"
 
 #include <algorithm>
 #include <array>
