@@ -98,7 +98,16 @@ std::string Targets() {
   return out.Take();
 }
 
+std::string KindOfFile(const std::string& text, const std::string& name) {
+  JsonWriter out(false);
+  out.BeginObject();
+  out.Key("kind"), out.Text(FileKind(text, name));
+  out.EndObject();
+  return out.Take();
+}
+
 EMSCRIPTEN_BINDINGS(servecast_doors) {
+  emscripten::function("fileKind", &KindOfFile);
   emscripten::function("importText", &ImportedJson);
   emscripten::function("exportTo", &ExportTo);
   emscripten::function("rewriteText", &RewriteText);

@@ -41,6 +41,8 @@ export interface ServecastModule extends FirstModule {
   /** The scenario with members set, each "path.to.member=value" as of the command's --set: JSON { text, issues }. Paths
       are checked by who reads the text. */
   withSettings(scenario: string, overrides: readonly string[]): string;
+  /** JSON OpenedFile: what a file is, by its text (a large one's beginning will do) and its name. */
+  fileKind(text: string, name: string): string;
   /** JSON ImportedText: of a command, a config file, a manifest or figures of a server. `base`: the document that says
       what the text does not; "": that of the command. */
   importText(text: string, base: string): string;
@@ -166,6 +168,10 @@ export interface TraceFit {
 export interface ImportNote {
   readonly what: string;
   readonly why: string;
+}
+
+export interface OpenedFile {
+  readonly kind: 'scenario' | 'calibration' | 'coefficients' | 'trace' | 'import';
 }
 
 export interface ImportedText {

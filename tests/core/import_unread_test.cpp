@@ -3,6 +3,7 @@
 #include <random>
 #include <span>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -236,6 +237,28 @@ TEST(ImportUnread, AScriptInAWord_IsOneServer) {
       Import("bash -c 'python -m vllm.entrypoints.openai.api_server --model Qwen/Qwen3-8B -tp 2'")
           .document);
   EXPECT_EQ(document["cluster"]["pools"], (Json{{{"replicas", 1}, {"tensor_parallel", 2}}}));
+}
+
+TEST(FileKind_, OfEveryForm_IsWhoReadsIt) {
+  for (const auto& [text, name, kind] :
+       {std::tuple(R"({"schema": 1, "workload": {}})", "a.json", "scenario"),
+        std::tuple(R"({"kind": "servecast-calibration", "schema": 1})", "a.json", "calibration"),
+        std::tuple(R"({"physics_coefficients": {}})", "a.json", "coefficients"),
+        std::tuple(R"({"sets": []})", "a.json", "coefficients"),
+        std::tuple(R"({"input_lens": [1]})", "result.json", "trace"),
+        std::tuple(R"({"architectures": ["LlamaForCausalLM"]})", "config.json", "import"),
+        std::tuple(R"({"request_throughput": 1})", "result.json", "import"),
+        std::tuple("{\"timestamp\": 1, \"input_length\": 2, \"output_length\": 3}\n{}", "a.jsonl",
+                   "trace"),
+        std::tuple("services:", "compose.YAML", "import"),
+        std::tuple("vllm serve Qwen/Qwen3-8B", "start.log", "import"),
+        std::tuple("# HELP vllm:num_requests_running\nvllm:num_requests_running 1", "metrics.txt",
+                   "import"),
+        std::tuple("arrival_s;input_tokens;output_tokens;gpu\r\n1;2;3;NVIDIA H100", "vllm.txt",
+                   "trace"),
+        std::tuple("\x1f\x8b", "trace.csv.gz", "trace"), std::tuple("", "empty", "trace")}) {
+    EXPECT_STREQ(FileKind(text, name), kind) << text;
+  }
 }
 
 }  // namespace

@@ -63,4 +63,8 @@ Imported Import(const std::vector<ImportText>& texts, std::string_view base);
 // Of one text; the rest is as in the scenario preset llama-3.1-8b-h100-chat.
 Imported Import(std::string_view text);
 
+// What a file is that a person opens, by its text (a large one's beginning will do) and its name:
+// "scenario", "calibration", "coefficients", "trace", or "import": what Import reads. O(size).
+const char* FileKind(std::string_view text, std::string_view name);
+
 }  // namespace servecast

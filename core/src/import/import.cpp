@@ -12,8 +12,11 @@
 #include "base/printable.h"
 #include "base/text.h"
 #include "formats/benchmarks.h"
+#include "import/json_members.h"
 #include "import/kinds.h"
 #include "import/yaml.h"
+#include "io/json_document.h"
+#include "io/trace_columns.h"
 #include "servecast/scenario.h"
 
 namespace servecast {
@@ -79,8 +82,7 @@ std::string Called(const ImportText& text, std::size_t count) {
 // Whether the first line is that of a trace, whose reader is another.
 bool BeginsAsTrace(std::string_view text) {
   const std::string_view line = text.substr(0, std::min(text.find('\n'), std::size_t{2000}));
-  return Has(line, "input_length") || Has(line, "ContextTokens") || Has(line, "Request tokens") ||
-         Has(line, "num_prefill_tokens");
+  return Has(line, "input_length") || TraceColumns().Choose(Split(Stripped(line), ",;\t"));
 }
 
 // What a text is that is not read, and what to do with it; "": nothing known.
@@ -362,6 +364,24 @@ Imported Import(const std::vector<ImportText>& texts, std::string_view base) {
 
 Imported Import(std::string_view text) {
   return Import({{"", text}}, *ScenarioPreset("llama-3.1-8b-h100-chat"));
+}
+
+const char* FileKind(std::string_view text, std::string_view name) {
+  const Json json = LooseJson(text);
+  if (json.is_object()) {
+    if (TextIn(json, "kind") == "servecast-calibration") return "calibration";
+    if (json.contains("schema")) return "scenario";
+    const bool sets = json.contains("sets") && json["sets"].is_array();
+    if (sets || json.contains("physics_coefficients")) return "coefficients";
+    return json.contains("input_lens") ? "trace" : "import";
+  }
+  for (const std::string_view ending : {".yaml", ".yml", ".sh"}) {
+    if (LowerCase(name).ends_with(ending)) return "import";
+  }
+  Draft draft;
+  Issues none;
+  if (!BeginsAsTrace(text)) ReadText({"", text}, {}, draft, none);
+  return draft.found() ? "import" : "trace";
 }
 
 }  // namespace servecast

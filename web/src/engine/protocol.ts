@@ -49,7 +49,14 @@ export type Lane = 'shown' | 'beside';
 export type Question = 'canonical' | 'parse' | 'replaying';
 
 /** Functions of the module that not every visit has; they take texts. */
-export type WholeQuestion = 'coefficients' | 'importText' | 'exportTo' | 'rewriteText' | 'exportTargets' | 'usePack';
+export type WholeQuestion =
+  | 'coefficients'
+  | 'fileKind'
+  | 'importText'
+  | 'exportTo'
+  | 'rewriteText'
+  | 'exportTargets'
+  | 'usePack';
 
 /** Why a run did not start: a bad document, a bad trace, or a scenario that cannot run as it is. */
 export type Refusal = 'scenario' | 'trace' | 'engine';

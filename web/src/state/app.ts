@@ -1,7 +1,7 @@
 // What a person can do on the page, as methods; their effects on the state, the engine and the
 // address bar. Views call these and nothing else.
 //
-import type { AdvisedChange, Canonical, Issue, UsedPack } from 'servecast';
+import type { AdvisedChange, Canonical, Issue, OpenedFile, UsedPack } from 'servecast';
 import type { Engine } from '../engine/client';
 import type { Question, Recorded, RecordRequest } from '../engine/protocol';
 import { decodeLink } from '../share/link';
@@ -186,26 +186,21 @@ export class App {
     }
   }
 
-  /** A scenario as this page saves it, coefficients of a latency model, or else a trace; or a text of another program. */
+  /** A scenario as this page saves it is read by the engine that is there; what else a file is the whole one says. */
   async openFile(file: File, importIt: () => void): Promise<void> {
-    const text = file.size <= longestScenario && /\.json$/i.test(file.name) ? await file.text() : '';
+    const text = await file.slice(0, file.size <= longestScenario ? file.size : 65536).text();
     const document = readDocument(text);
-    if (document?.['kind'] === 'servecast-calibration') {
+    const own = document?.['schema'] !== undefined && document['workload'] !== undefined;
+    // Without the whole engine whoever reads traces says why.
+    const asked = own ? null : await this.#engine.whole('fileKind', [text, file.name]).catch(() => ({ kind: 'trace' }));
+    const kind = (asked as OpenedFile | null)?.kind;
+    if (kind === 'import') return importIt();
+    if (kind === 'trace') return this.loadTrace(file);
+    if (kind === 'coefficients') return (await this.coefficients()).open(file);
+    if (kind === 'calibration') {
       const [issue] = await this.usePack(text);
       return this.announce(issue ? `${file.name}: ${issueText(issue)}` : 'The scenario carries the calibration.');
     }
-    if (
-      document &&
-      document['schema'] === undefined &&
-      (document['physics_coefficients'] !== undefined || Array.isArray(document['sets']))
-    )
-      return (await this.coefficients()).open(file);
-    const isTraceOrScenario = document?.['schema'] !== undefined || document?.['input_lens'] !== undefined;
-    if (/\.(ya?ml|sh)$/i.test(file.name) || (document && !isTraceOrScenario)) return importIt();
-    // Lengths may be a .txt, too.
-    if (/\.txt$/i.test(file.name) && /vllm|nvidia|launch/i.test(await file.slice(0, 65536).text())) return importIt();
-    if (!document || document['schema'] === undefined || document['workload'] === undefined)
-      return this.loadTrace(file);
     this.#address.follow();
     const opening = this.#runs.opening();
     await this.#openText(opening, 'file', await this.#ask('canonical', text), null, (issues) =>
