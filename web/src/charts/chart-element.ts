@@ -1,6 +1,7 @@
 // What every chart on the page has: a titled card, a tool bar (table, save), a text summary, a reachable cursor with
 // a read-out, zoom by wheel and keys, a reason when it is empty. Subclasses say what is drawn.
-import { LitElement, html, nothing, render, type PropertyValues, type TemplateResult } from 'lit';
+import { html, nothing, render, type PropertyValues, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type uPlot from 'uplot';
 import type { Columns } from '../engine/protocol';
 import { addStyles } from '../lib/part';
@@ -47,7 +48,7 @@ export const moves: {
   wheel?: (chart: ChartElement, event: WheelEvent) => void;
 } = {};
 
-export abstract class ChartElement extends LitElement {
+export abstract class ChartElement extends PlainElement {
   static override properties = {
     columns: { attribute: false },
     theme: { attribute: false },
@@ -113,10 +114,6 @@ export abstract class ChartElement extends LitElement {
   /** The same up and down; 0: there is nothing to choose. */
   rowStep(): number {
     return 0;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   override connectedCallback(): void {

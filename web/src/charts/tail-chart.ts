@@ -3,7 +3,8 @@
 // known (band-along); until then a dot has the interval of its target. Curves are of all runs, but for ITL's, which is of the first. Another run may be drawn behind. Figures stand in
 // the head of their panel and at the axis: inside the plot there are marks alone, so that nothing collides where it
 // matters, near the limit.
-import { LitElement, html, nothing, render, type PropertyValues, type TemplateResult } from 'lit';
+import { html, nothing, render, type PropertyValues, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import uPlot from 'uplot';
 import type { Report } from 'servecast';
 import type { Outcome } from '../engine/protocol';
@@ -460,7 +461,7 @@ export class TailChart extends ChartElement {
 }
 
 /** The tail, or all of the distribution when that is asked for. */
-export class LatencyChart extends LitElement {
+export class LatencyChart extends PlainElement {
   static override properties = {
     report: { attribute: false },
     bands: { attribute: false },
@@ -482,10 +483,6 @@ export class LatencyChart extends LitElement {
     super();
     this.bands = null;
     this.isWhole = false;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   protected override render(): TemplateResult {

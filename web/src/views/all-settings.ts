@@ -1,6 +1,7 @@
 // Every field of the catalogue, searched by its name or the words of its help, else in groups. Loaded when it is opened.
 import type { Field } from 'servecast';
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import { repeat } from 'lit/directives/repeat.js';
 import { countOf } from '../lib/format';
 import { addStyles, needPart } from '../lib/part';
@@ -32,7 +33,7 @@ const groups: readonly Group[] = [
   { id: 'everything', title: 'Everything', accepts: (path) => !isOwn(path) },
 ];
 
-export class AllSettingsElement extends LitElement {
+export class AllSettingsElement extends PlainElement {
   static override properties = { view: { attribute: false }, query: { state: true } };
   declare view: ViewContext;
   declare query: string;
@@ -40,10 +41,6 @@ export class AllSettingsElement extends LitElement {
   constructor() {
     super();
     this.query = '';
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   focusSearch(): void {

@@ -1,5 +1,6 @@
 // Where targets are met: which single changes would give them most room, each run, by cost. Loaded with the reasons.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Advice, Report } from 'servecast';
 import type { Outcome } from '../engine/protocol';
 import { formatNumber, formatTime } from '../lib/format';
@@ -12,7 +13,7 @@ import type { ViewContext } from './context';
 import { loadUnit } from './sure-words';
 import { folded, gainsOf, headOf, shownTargets, table, tried, wayRow } from './ways-rows';
 
-export class BetterElement extends LitElement {
+export class BetterElement extends PlainElement {
   static override properties = { view: { attribute: false }, held: { state: true } };
   declare view: ViewContext;
   /** Of the changes that are shown, once somebody asked; null: nobody did. */
@@ -56,10 +57,6 @@ export class BetterElement extends LitElement {
     this.#stop = findHeld(plans, scenarios, trace, (place, found) => {
       if (this.#of === shown.outcome) this.held = Object.assign([...(this.held ?? [])], { [place]: found });
     });
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   protected override render(): TemplateResult | typeof nothing {

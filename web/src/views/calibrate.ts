@@ -1,6 +1,7 @@
 // Constants from one's own measurements: drop results, see what they tell and how far the model is off before and after,
 // use the pack. Loaded when it is opened.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { CalibrationAnswer, Issue, ReplayDistance } from 'servecast';
 import '../charts/residual-chart';
 import { countOf, formatBytes, formatCount, formatNumber, formatPercent, formatTime, sentence } from '../lib/format';
@@ -37,7 +38,7 @@ const charts = [
   { of: 'run', held_out: true, heading: 'Not in the fit: runs', unit: 'requests a second, or clients' },
 ] as const;
 
-export class CalibrateElement extends LitElement {
+export class CalibrateElement extends PlainElement {
   static override properties = {
     view: { attribute: false },
     calibrations: { state: true },
@@ -57,10 +58,6 @@ export class CalibrateElement extends LitElement {
     this.calibrations = null;
     this.said = '';
     this.close = () => undefined;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   protected override firstUpdated(): void {

@@ -1,6 +1,7 @@
 // Who did how much in a cluster: a row a pool, what travelled between prefill and decode, how even the
 // replicas are, and a row a replica, sorted as one likes. Loaded when a cluster's panel is opened.
-import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
+import { html, nothing, svg, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { PoolReport, PoolRun, Report } from 'servecast';
 import { download } from '../lib/download';
 import { addStyles } from '../lib/part';
@@ -32,7 +33,7 @@ interface Row {
   readonly values: Readonly<Record<Figure['key'], number | null>>;
 }
 
-export class ClusterElement extends LitElement {
+export class ClusterElement extends PlainElement {
   static override properties = {
     report: { attribute: false },
     fileStem: { attribute: false },
@@ -51,10 +52,6 @@ export class ClusterElement extends LitElement {
     this.sortedBy = 'mean_outstanding';
     this.ascending = false;
     this.shownRows = firstRows;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   protected override render(): TemplateResult {

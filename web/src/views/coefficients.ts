@@ -1,6 +1,7 @@
 // Coefficients of a latency model: those that were published, searched by model and GPU, or those of a
 // file. What they are and what to beware of comes from the engine.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { CoefficientSet } from 'servecast';
 import { countOf, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
@@ -9,7 +10,7 @@ import type { ViewContext } from './context';
 
 const mostShown = 30;
 
-class CoefficientsElement extends LitElement {
+class CoefficientsElement extends PlainElement {
   static override properties = { view: { attribute: false }, query: { state: true } };
   declare view: ViewContext;
   declare query: string;
@@ -17,10 +18,6 @@ class CoefficientsElement extends LitElement {
   constructor() {
     super();
     this.query = '';
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   protected override render(): TemplateResult {

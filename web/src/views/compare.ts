@@ -1,6 +1,7 @@
 // The comparison: one setting, or the engine, a row for each of its values, all on the same requests; and two whole
 // scenarios side by side. Loaded when it is opened.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Report } from 'servecast';
 import { formatGivenTime, formatPercent, formatTime, levelText, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
@@ -49,7 +50,7 @@ function sortValue({ report }: Variant, key: SortKey, place: number): number | n
   return rowFigures[key]?.of(report) ?? null;
 }
 
-export class CompareElement extends LitElement {
+export class CompareElement extends PlainElement {
   static override properties = { view: { attribute: false }, sortBy: { state: true }, falling: { state: true } };
   declare view: ViewContext;
   /** null: nobody chose. GPUs are then sorted by cost, all else by value. */
@@ -65,10 +66,6 @@ export class CompareElement extends LitElement {
   get #sortKey(): SortKey {
     const pointer = this.view.state.compared?.pointer ?? '';
     return this.sortBy ?? (pointer.endsWith('/hardware/preset') ? costIndex : 'value');
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   protected override render(): TemplateResult {

@@ -1,6 +1,7 @@
 // What was measured on a server beside its forecast, and what would explain it: run by a planning worker, in the dialog of
 // importing. Loaded when it is asked for.
-import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
+import { html, nothing, svg, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { DiagnosedFigure, Diagnosis, Issue, TriedCause } from 'servecast';
 import type { DiagnoseTask } from '../engine/plan-protocol';
 import { formatCount, formatInterval, formatNumber, formatTime, sentence } from '../lib/format';
@@ -22,7 +23,7 @@ const words = {
   nothing_measured: 'No figure',
 } as const;
 
-class DiagnosisElement extends LitElement {
+class DiagnosisElement extends PlainElement {
   static override properties = {
     app: { attribute: false },
     task: { attribute: false },
@@ -51,10 +52,6 @@ class DiagnosisElement extends LitElement {
     this.found = null;
     this.issues = [];
     this.wide = this.#wide.matches;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   override connectedCallback(): void {

@@ -1,6 +1,7 @@
 // A forecast in a frame of somebody else's page: the verdict, the numbers, what they rest on, the fingerprint, and the way to
 // the whole page. As much as the author chose: a line, a chart, knobs, or all of these.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Report } from 'servecast';
 import '../charts/forecast';
 import { formatTime, sentence } from '../lib/format';
@@ -22,7 +23,7 @@ type Target = Report['slo'][number];
 
 const heading = html`<h1 class="visually-hidden">Servecast forecast</h1>`;
 
-export class EmbedElement extends LitElement {
+export class EmbedElement extends PlainElement {
   static override properties = {
     app: { attribute: false },
     options: { attribute: false },
@@ -57,10 +58,6 @@ export class EmbedElement extends LitElement {
     this.dark = this.#dark.matches;
     this.openGroups = new Set();
     this.#dark.addEventListener('change', () => (this.dark = this.#dark.matches));
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   protected override willUpdate(): void {

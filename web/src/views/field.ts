@@ -1,6 +1,7 @@
 // One field of the form, made from its catalogue entry: control by type, unit, range when the value
 // is outside it, mark when it is the default, reset, help. Keeps only the text being typed.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import { live } from 'lit/directives/live.js';
 import type { Field, Issue } from 'servecast';
 import { formatGiven, formatNumber, head, readNumber, sentence } from '../lib/format';
@@ -57,7 +58,7 @@ const sliderSteps = 1000;
 /** A slider spans the decades around its anchor, one more on each side; the number field takes the rest. */
 const decadesBeside = 1;
 
-export class FieldElement extends LitElement {
+export class FieldElement extends PlainElement {
   static override properties = {
     app: { attribute: false },
     model: { attribute: false },
@@ -79,10 +80,6 @@ export class FieldElement extends LitElement {
     this.typed = null;
     this.helpOpen = false;
     this.typical = '';
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   get #id(): string {

@@ -1,6 +1,7 @@
 // How much load the scenario holds, in the verdict: the answer of the plan's question, asked in the idle time. Its place
 // is kept by words of the usual length, so that nothing moves when it comes. Loaded after the first verdict.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import { formatNumber, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
 import { headroomOf, type Headroom } from '../state/headroom';
@@ -12,13 +13,9 @@ import type { ViewContext } from './context';
 
 type Found = Extract<Headroom, { kind: 'found' }>;
 
-export class HoldsElement extends LitElement {
+export class HoldsElement extends PlainElement {
   static override properties = { view: { attribute: false } };
   declare view: ViewContext;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override render(): TemplateResult {
     const known = headroomOf(this.view.state);

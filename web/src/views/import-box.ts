@@ -1,6 +1,7 @@
 // The box for what other programs say of a deployment: pasted or dropped, read in the worker, and shown before it is used.
 // Loaded when it is asked for.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { ImportedText, ImportNote, Report } from 'servecast';
 import { formatInterval, formatTime, sentence } from '../lib/format';
 import type { DiagnoseTask } from '../engine/plan-protocol';
@@ -13,7 +14,7 @@ import styles from '../styles/import-box.css?inline';
 const mostBytes = 2 ** 24;
 const pauseMs = 200;
 
-class ImportElement extends LitElement {
+class ImportElement extends PlainElement {
   static override properties = {
     app: { attribute: false },
     text: { state: true },
@@ -45,10 +46,6 @@ class ImportElement extends LitElement {
     this.problem = '';
     this.sampling = null;
     this.diagnosed = null;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   async show(file?: File): Promise<void> {

@@ -1,10 +1,11 @@
 // Of the dialog of sharing: a title and a note, which go with every link, and the scenarios that are kept on this machine.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { FollowingElement } from '../lib/plain-element';
 import type { App } from '../state/app';
 import { titleOf } from '../state/document';
 import { ageText, type KeptScenario } from '../state/kept';
 
-export class KeepElement extends LitElement {
+export class KeepElement extends FollowingElement {
   static override properties = {
     app: { attribute: false },
     renamed: { attribute: false },
@@ -14,25 +15,10 @@ export class KeepElement extends LitElement {
   /** The scenario has another title or note. */
   declare renamed: () => void;
   declare said: string;
-  #unsubscribe: () => void = () => undefined;
 
   constructor() {
     super();
     this.said = '';
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
-
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.#unsubscribe = this.app.store.subscribe(() => this.requestUpdate());
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.#unsubscribe();
   }
 
   #label(pointer: '/name' | '/description', value: string): void {

@@ -1,5 +1,6 @@
 // The keys of the page, in a dialog. Loaded when it is asked for.
-import { LitElement, html, type TemplateResult } from 'lit';
+import { html, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import { addStyles } from '../lib/part';
 import styles from '../styles/keys.css?inline';
 import { tabs } from './tabs';
@@ -20,11 +21,7 @@ const keys: readonly (readonly [string, string])[] = [
   ['?', 'This help'],
 ];
 
-export class KeysElement extends LitElement {
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
-
+export class KeysElement extends PlainElement {
   show(): void {
     void this.updateComplete.then(() => this.#dialog?.showModal());
   }

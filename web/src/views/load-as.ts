@@ -1,6 +1,7 @@
 // The rate in the words that people have for it: requests a minute, output tokens a second, users at a time. What is
 // typed there changes the rate. Loaded after the first verdict.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import { live } from 'lit/directives/live.js';
 import type { Report } from 'servecast';
 import { formatGiven, readNumber } from '../lib/format';
@@ -18,7 +19,7 @@ const units: readonly (readonly [LoadUnit, string, string])[] = [
   ['users', 'users', 'Requests under way at a time, by Little’s law: the rate times the mean E2E of the shown run'],
 ];
 
-export class LoadAsElement extends LitElement {
+export class LoadAsElement extends PlainElement {
   static override properties = { view: { attribute: false }, unit: { state: true }, typed: { state: true } };
   declare view: ViewContext;
   declare unit: LoadUnit;
@@ -28,10 +29,6 @@ export class LoadAsElement extends LitElement {
     super();
     this.unit = 'rpm';
     this.typed = null;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   get #report(): Report | null {

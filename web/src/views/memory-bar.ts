@@ -1,6 +1,7 @@
 // The memory of one GPU as a bar: weights, other, KV blocks used at the peak, KV blocks left, free. What does not fit
 // runs over the mark of what is usable. Loaded after the first answer.
-import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
+import { html, nothing, svg, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Report } from 'servecast';
 import { formatGib, formatNumber, formatPercent } from '../lib/format';
 import { addStyles } from '../lib/part';
@@ -13,13 +14,9 @@ interface Part {
   readonly gib: number;
 }
 
-export class MemoryElement extends LitElement {
+export class MemoryElement extends PlainElement {
   static override properties = { state: { attribute: false } };
   declare state: AppState;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override render(): TemplateResult | typeof nothing {
     const { run, shown, link_problem: problem } = this.state;

@@ -1,5 +1,6 @@
 // Every number of the report, in tables. Loaded when it is opened.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { ClassReport, ClassRun, Distribution, Report, RunFigures, TimeParts } from 'servecast';
 import {
   formatCount,
@@ -222,17 +223,13 @@ function unitOf(path: readonly string[]): string | undefined {
   return figureUnits[named.join('.')] ?? figureUnits[named.slice(0, -1).join('.')];
 }
 
-export class NumbersElement extends LitElement {
+export class NumbersElement extends PlainElement {
   static override properties = { report: { attribute: false } };
   declare report: Report | null;
 
   constructor() {
     super();
     this.report = null;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   protected override render(): TemplateResult | typeof nothing {

@@ -1,6 +1,7 @@
 // What happened over time: single requests, steps, pools, the batches as they formed. The steps are of the first run,
 // which is run once more to be kept step by step. Loaded when it is opened.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Report } from 'servecast';
 import '../charts/kv-map-chart';
 import '../charts/request-chart';
@@ -91,7 +92,7 @@ function lanePanes(columns: Columns): readonly Pane[] {
 
 type Order = 'ttft' | 'e2e' | 'arrival';
 
-export class OverTimeElement extends LitElement {
+export class OverTimeElement extends PlainElement {
   static override properties = {
     view: { attribute: false },
     load: { attribute: false },
@@ -133,10 +134,6 @@ export class OverTimeElement extends LitElement {
     this.progress = null;
     this.problem = '';
     this.handing = '';
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   override connectedCallback(): void {

@@ -1,6 +1,7 @@
 // The page: lays out the header, form, results and footer; keyboard, file drops and focus. Its own
 // state is only what is open or being typed; everything else is the store's.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Catalog } from 'servecast';
 import { needPart } from '../lib/part';
 import { isBeyond } from '../lib/targets';
@@ -28,7 +29,7 @@ import { isStale, renderVerdict } from './verdict';
 const oneTurnMs = 1000;
 const firstCompared = '/hardware/preset';
 
-export class PageElement extends LitElement {
+export class PageElement extends PlainElement {
   static override properties = {
     app: { attribute: false },
     openGroups: { state: true },
@@ -69,10 +70,6 @@ export class PageElement extends LitElement {
   /** Until the first answer it is put together task by task, and the engine is asked before it is drawn. */
   protected override scheduleUpdate(): Promise<void> | undefined {
     return inTurnIf(this.app.store.state.shown === null, () => super.scheduleUpdate());
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   override connectedCallback(): void {

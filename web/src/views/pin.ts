@@ -1,6 +1,7 @@
 // The result that a link's author pinned to it, beside one's own: the same bits, or what differs. Loaded with the first
 // pinned link.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Report } from 'servecast';
 import { countOf, formatGivenTime, formatPercent, formatTime } from '../lib/format';
 import { addStyles } from '../lib/part';
@@ -41,14 +42,10 @@ export function pinInWords(pin: Pin, targets: readonly Target[]): string {
   return [stateText(pin.state), ...values].join('; ');
 }
 
-export class PinElement extends LitElement {
+export class PinElement extends PlainElement {
   static override properties = { view: { attribute: false }, text: { attribute: false } };
   declare view: ViewContext;
   declare text: string;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override render(): TemplateResult {
     const pin = readPin(this.text);

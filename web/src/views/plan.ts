@@ -1,6 +1,7 @@
 // The board of plans: questions of capacity about the scenario, each a sentence with blanks, its answer beside it, and what
 // that rests on below, when it is opened. Loaded with its view.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { PlanQuestion, Report } from 'servecast';
 import '../charts/growth-chart';
 import '../charts/pareto-chart';
@@ -44,7 +45,7 @@ import { renderSearch } from './plan-search';
 import { allTargets, deploymentText, loadWord, questionNames, targetText } from './question-words';
 import { inputsOf, ranges, withInputs, type InputName, type Range } from './plan-inputs';
 
-export class PlanElement extends LitElement {
+export class PlanElement extends PlainElement {
   static override properties = { view: { attribute: false }, plans: { state: true }, wrong: { state: true } };
   declare view: ViewContext;
   declare plans: Plans | null;
@@ -56,10 +57,6 @@ export class PlanElement extends LitElement {
     super();
     this.plans = null;
     this.wrong = new Map();
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   protected override firstUpdated(): void {

@@ -1,6 +1,7 @@
 // A run played back: which requests the batch of a replica holds at the playhead, how many wait, how full its KV memory
 // is. From recorded steps; nothing between them is made up. Part of the view over time.
-import { LitElement, html, nothing, type PropertyValues, type TemplateResult } from 'lit';
+import { html, nothing, type PropertyValues, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import uPlot from 'uplot';
 import { hatch, readPalette } from '../charts/palette';
 import type { Columns } from '../engine/protocol';
@@ -15,7 +16,7 @@ const pitch = 15;
 const mostSquares = 600;
 const settled = matchMedia('(prefers-reduced-motion: reduce)');
 
-export class PlaybackElement extends LitElement {
+export class PlaybackElement extends PlainElement {
   static override properties = {
     steps: { attribute: false },
     names: { attribute: false },
@@ -50,10 +51,6 @@ export class PlaybackElement extends LitElement {
     this.speed = 1;
     this.isPlaying = false;
     this.shownStep = null;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   override disconnectedCallback(): void {

@@ -1,6 +1,7 @@
 // Several replicas in the form: a card for each pool with its role, GPU and number, and what it has of its own; how they
 // share the work. Loaded with the first cluster.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import { repeat } from 'lit/directives/repeat.js';
 import { countOf, sentence } from '../lib/format';
 import { addStyles } from '../lib/part';
@@ -12,15 +13,11 @@ import styles from '../styles/pools.css?inline';
 import type { ViewContext } from './context';
 import { issuesAt, renderField, renderPlaced, valueAt } from './placed';
 
-export class PoolsElement extends LitElement {
+export class PoolsElement extends PlainElement {
   static override properties = { view: { attribute: false }, plain: { attribute: false } };
   declare view: ViewContext;
   /** One pool, whose few fields have rows of their own. */
   declare plain: boolean;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override render(): TemplateResult | typeof nothing {
     const { view } = this;

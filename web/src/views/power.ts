@@ -1,6 +1,7 @@
 // Power beside the key numbers: W a GPU with its band and over time, energy, and what both cost where prices are stated. Of
 // the first run. Loaded when it is asked for.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Power, Report } from 'servecast';
 import '../charts/series-chart';
 import type { Pane } from '../charts/series-chart';
@@ -18,13 +19,9 @@ const panes: readonly Pane[] = [
   { unit: 'W', series: [{ column: 'series_power_w', label: 'Mean W a GPU', meaning: 'power', fill: 'solid' }] },
 ];
 
-export class PowerElement extends LitElement {
+export class PowerElement extends PlainElement {
   static override properties = { view: { attribute: false } };
   declare view: ViewContext;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override render(): TemplateResult | typeof nothing {
     const { state, theme } = this.view;

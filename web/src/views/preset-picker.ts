@@ -1,6 +1,7 @@
 // The scenario picker in the header: a combobox (type to search, arrows, Enter, Escape) over the
 // scenario presets with their one-sentence descriptions; a search finds GPUs and models for the open one, too.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import { live } from 'lit/directives/live.js';
 import type { Preset } from 'servecast';
 
@@ -32,7 +33,7 @@ export function rankOf({ id, name, description, document }: Preset, words: reado
 /** Of presets that are put into the scenario: only their names are searched. */
 const byName: readonly number[] = [0, 2];
 
-export class PresetPicker extends LitElement {
+export class PresetPicker extends PlainElement {
   static override properties = {
     offers: { attribute: false },
     current: { attribute: false },
@@ -58,10 +59,6 @@ export class PresetPicker extends LitElement {
     this.query = null;
     this.active = 0;
     this.open = false;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
   }
 
   focusSearch(): void {

@@ -1,6 +1,7 @@
 // What is said below the title of a problem that seldom happens: a link that cannot be opened, a model that does not fit, an
 // engine that stopped.
-import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
+import { html, nothing, svg, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Report } from 'servecast';
 import { formatGib as gib } from '../lib/format';
 import { addStyles } from '../lib/part';
@@ -9,14 +10,10 @@ import styles from '../styles/problem.css?inline';
 import type { ViewContext } from './context';
 import { renderIssues, type ProblemKind } from './verdict';
 
-export class ProblemElement extends LitElement {
+export class ProblemElement extends PlainElement {
   static override properties = { view: { attribute: false }, of: { attribute: false } };
   declare view: ViewContext;
   declare of: ProblemKind;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override render(): TemplateResult | typeof nothing {
     const { run } = this.view.state;

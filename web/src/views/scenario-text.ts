@@ -1,5 +1,6 @@
 // The scenario as a document: edited as text, resolved; and what is not modelled. Loaded when it is opened.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Issue } from 'servecast';
 import { download } from '../lib/download';
 import { sentence } from '../lib/format';
@@ -16,14 +17,10 @@ export interface ScenarioDraft {
   of: unknown;
 }
 
-export class ScenarioTextElement extends LitElement {
+export class ScenarioTextElement extends PlainElement {
   static override properties = { view: { attribute: false }, draft: { attribute: false } };
   declare view: ViewContext;
   declare draft: ScenarioDraft;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override render(): TemplateResult {
     const { document, shown } = this.view.state;

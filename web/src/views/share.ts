@@ -1,6 +1,7 @@
 // Sharing: the scenario as a link, in others' pages, as a picture, a file or a command, each as it will be read. Loaded when it
 // is asked for.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { FollowingElement } from '../lib/plain-element';
 import type { ExportTarget, ExportedText } from 'servecast';
 import { download } from '../lib/download';
 import { sentence } from '../lib/format';
@@ -46,7 +47,7 @@ const copied: Readonly<Record<Kind, string>> = {
 const longLink = 2000;
 const standardKnob = 'workload.arrivals.rate_per_s';
 
-export class ShareElement extends LitElement {
+export class ShareElement extends FollowingElement {
   static override properties = {
     app: { attribute: false },
     kind: { state: true },
@@ -73,7 +74,6 @@ export class ShareElement extends LitElement {
   declare target: string;
   /** null: it is under way. */
   declare exported: ExportedText | null;
-  #unsubscribe: () => void = () => undefined;
 
   constructor() {
     super();
@@ -86,21 +86,6 @@ export class ShareElement extends LitElement {
     this.targets = [];
     this.target = 'vllm';
     this.exported = null;
-  }
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
-
-  /** A run may end, and give a result, while the dialog is open. */
-  override connectedCallback(): void {
-    super.connectedCallback();
-    this.#unsubscribe = this.app.store.subscribe(() => this.requestUpdate());
-  }
-
-  override disconnectedCallback(): void {
-    super.disconnectedCallback();
-    this.#unsubscribe();
   }
 
   async show(): Promise<void> {

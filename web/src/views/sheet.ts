@@ -1,6 +1,7 @@
 // The report: what the page shows now as a sheet of paper, to print, or to save as one file that needs neither scripts nor a
 // network. It takes the page's place until it is closed, and asks nothing by itself. Loaded when it is asked for.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { FollowingElement } from '../lib/plain-element';
 import type { Preset, Report } from 'servecast';
 import '../charts/rate-chart';
 import type { RateChart } from '../charts/rate-chart';
@@ -58,7 +59,7 @@ type Part = (typeof parts)[number][0];
 const half = 340;
 const whole = 702;
 
-export class SheetElement extends LitElement {
+export class SheetElement extends FollowingElement {
   static override properties = {
     app: { attribute: false },
     left: { state: true },
@@ -84,7 +85,6 @@ export class SheetElement extends LitElement {
   /** What the charts are asked for, and what they show, of: report, columns, plan of the highest load, bands of the tail. */
   #asked: readonly unknown[] = [];
   #drawn: readonly unknown[] = [];
-  #unsubscribe: () => void = () => undefined;
 
   constructor() {
     super();
@@ -97,20 +97,14 @@ export class SheetElement extends LitElement {
     this.said = '';
   }
 
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
-
   override connectedCallback(): void {
     super.connectedCallback();
-    this.#unsubscribe = this.app.store.subscribe(() => this.requestUpdate());
     addEventListener('keydown', this.#key, { capture: true });
     void this.app.plans().then((plans) => (this.plans = plans));
   }
 
   override disconnectedCallback(): void {
     super.disconnectedCallback();
-    this.#unsubscribe();
     removeEventListener('keydown', this.#key, { capture: true });
   }
 

@@ -1,6 +1,7 @@
 // What a verdict rests on, in full, for who asks "How sure?": the runs, the model of step times, and how far that was off
 // where it was compared. Loaded when it is opened.
-import { LitElement, html, type TemplateResult } from 'lit';
+import { html, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Report } from 'servecast';
 import { levelText } from '../lib/format';
 
@@ -12,13 +13,9 @@ const sources: Readonly<Record<Report['latency_model']['provenance'], string>> =
   coefficients: 'from given coefficients',
 };
 
-export class SureElement extends LitElement {
+export class SureElement extends PlainElement {
   static override properties = { report: { attribute: false } };
   declare report: Report;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override render(): TemplateResult {
     return html`<p class="quiet-text">${runs(this.report)} ${restsOn(this.report)}</p>`;

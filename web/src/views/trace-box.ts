@@ -1,16 +1,13 @@
 // The trace file that is open, or asked for, and what may be done with it. Loaded with the first one.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import { countOf, formatBytes, formatPercent } from '../lib/format';
 import { needsTrace } from '../state/document';
 import type { ViewContext } from './context';
 
-export class TraceBoxElement extends LitElement {
+export class TraceBoxElement extends PlainElement {
   static override properties = { view: { attribute: false } };
   declare view: ViewContext;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override render(): TemplateResult {
     const { view } = this;

@@ -1,7 +1,8 @@
 // Under a verdict that misses: what would meet the targets, cheapest first, each run: single changes, else the fewest GPUs
 // with and without one; and the load that these GPUs hold. What does not get there is folded. Loaded when it is first
 // needed.
-import { LitElement, html, nothing, type TemplateResult } from 'lit';
+import { html, nothing, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Advice, Report } from 'servecast';
 import { headroomOf } from '../state/headroom';
 import { ratePointer } from '../state/rate';
@@ -9,13 +10,9 @@ import type { WaysOut } from '../state/store';
 import type { ViewContext } from './context';
 import { folded, headOf, shownTargets, table, tried, wayRow, waysOf } from './ways-rows';
 
-export class WaysOutElement extends LitElement {
+export class WaysOutElement extends PlainElement {
   static override properties = { view: { attribute: false } };
   declare view: ViewContext;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override render(): TemplateResult | typeof nothing {
     const { shown, ways_out: found } = this.view.state;

@@ -1,6 +1,7 @@
 // Why: where the time of the slowest 1 % of requests went, above that of all, for each latency; and what relief of
 // each limit would do. Loaded when it is opened.
-import { LitElement, html, nothing, svg, type TemplateResult } from 'lit';
+import { html, nothing, svg, type TemplateResult } from 'lit';
+import { PlainElement } from '../lib/plain-element';
 import type { Blame, BlameSide, Explanation, Report } from 'servecast';
 import { formatCount, formatNumber, formatPercent, formatTime, levelText } from '../lib/format';
 import { addStyles } from '../lib/part';
@@ -44,13 +45,9 @@ const labelled = 0.08;
 /** Of the width; the rest is for the total. */
 const widest = 0.86;
 
-export class WhyElement extends LitElement {
+export class WhyElement extends PlainElement {
   static override properties = { view: { attribute: false } };
   declare view: ViewContext;
-
-  protected override createRenderRoot(): HTMLElement {
-    return this;
-  }
 
   protected override firstUpdated(): void {
     this.view.app.reasons.askWhy(true);
