@@ -512,8 +512,7 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kEntry;
-const LatencyEntry kEntry = {
+extern const LatencyEntry kEntry = {
     .name = "analytic",
     .help = "Physics: work over data-sheet peaks at measured efficiencies, plus host time",
     .make = Make,

@@ -56,8 +56,7 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kEntry;
-const LatencyEntry kEntry = {
+extern const LatencyEntry kEntry = {
     .name = "blackbox",
     .help = "Linear coefficients fitted on a server (alpha and beta, microseconds)",
     .make = OfWholeEngine(Make),

@@ -186,8 +186,7 @@ std::string Missing(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kEntry;
-const LatencyEntry kEntry = {
+extern const LatencyEntry kEntry = {
     .name = "operators",
     .help = "Measured latencies of each operator on the GPU, added up, plus host time",
     .make = OfWholeEngine(Make),

@@ -113,8 +113,7 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kEntry;
-const LatencyEntry kEntry = {
+extern const LatencyEntry kEntry = {
     .name = "physics",
     .help = "Dot product of 16 physical features of a step with coefficients",
     .make = OfWholeEngine(Make),

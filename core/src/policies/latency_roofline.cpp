@@ -165,8 +165,7 @@ LatencyLabel Label(const Scenario& s) {
 
 }  // namespace
 
-extern const LatencyEntry kEntry;
-const LatencyEntry kEntry = {
+extern const LatencyEntry kEntry = {
     .name = "roofline",
     .help = "BLIS's roofline: work over data-sheet peaks, by phase",
     .make = OfWholeEngine(Make),

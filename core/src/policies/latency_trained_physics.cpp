@@ -117,8 +117,7 @@ LatencyLabel Label(const Scenario&) {
 
 }  // namespace
 
-extern const LatencyEntry kEntry;
-const LatencyEntry kEntry = {
+extern const LatencyEntry kEntry = {
     .name = "trained_physics",
     .help = "BLIS's trained model, impossibly fast in prefill; with compat blis only",
     .make = OfWholeEngine(Make),

@@ -12,8 +12,7 @@ double Key(const QueuedRequest& r, Params) {
 
 }  // namespace
 
-extern const OrderEntry kEntry;
-const OrderEntry kEntry = {"edf", "Earliest TTFT deadline first; requests without one come last",
-                           Key};
+extern const OrderEntry kEntry = {
+    "edf", "Earliest TTFT deadline first; requests without one come last", Key};
 
 }  // namespace servecast::order_edf

@@ -16,8 +16,7 @@ double Key(const QueuedRequest& r, Params params) {
 
 }  // namespace
 
-extern const OrderEntry kEntry;
-const OrderEntry kEntry = {
+extern const OrderEntry kEntry = {
     "length_bucket",
     "Shortest prompts first, by buckets of lengths; first come, first served within a bucket",
     Key,

@@ -7,7 +7,6 @@ double Key(const QueuedRequest& r, Params) { return static_cast<double>(r.prompt
 
 }  // namespace
 
-extern const OrderEntry kEntry;
-const OrderEntry kEntry = {"sjf", "Shortest prompt first", Key};
+extern const OrderEntry kEntry = {"sjf", "Shortest prompt first", Key};
 
 }  // namespace servecast::order_sjf

@@ -7,8 +7,7 @@ double Priority(std::int64_t own, TimeNs, Params) { return static_cast<double>(o
 
 }  // namespace
 
-extern const PriorityEntry kEntry;
-const PriorityEntry kEntry = {"class", "The number of the request's class; 0 without classes",
-                              Priority};
+extern const PriorityEntry kEntry = {
+    "class", "The number of the request's class; 0 without classes", Priority};
 
 }  // namespace servecast::priority_class

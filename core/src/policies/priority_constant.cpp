@@ -7,7 +7,6 @@ double Priority(std::int64_t, TimeNs, Params) { return 0; }
 
 }  // namespace
 
-extern const PriorityEntry kEntry;
-const PriorityEntry kEntry = {"constant", "The same for all requests", Priority};
+extern const PriorityEntry kEntry = {"constant", "The same for all requests", Priority};
 
 }  // namespace servecast::priority_constant

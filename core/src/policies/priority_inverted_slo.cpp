@@ -12,8 +12,7 @@ double Priority(std::int64_t own, TimeNs arrival, Params params) {
 
 }  // namespace
 
-extern const PriorityEntry kEntry;
-const PriorityEntry kEntry = {
+extern const PriorityEntry kEntry = {
     "inverted_slo", "Less urgent with age, so that the oldest requests wait longest: for teaching",
     Priority, kParams};
 

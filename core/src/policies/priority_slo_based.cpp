@@ -12,8 +12,7 @@ double Priority(std::int64_t own, TimeNs arrival, Params params) {
 
 }  // namespace
 
-extern const PriorityEntry kEntry;
-const PriorityEntry kEntry = {
+extern const PriorityEntry kEntry = {
     "slo_based", "More urgent with age: the class's number minus age_weight_per_s times the age",
     Priority, kParams};
 

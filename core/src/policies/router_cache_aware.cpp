@@ -94,14 +94,14 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {.name = "cache_aware",
-                            .help =
-                                "SGLang's router: the longest match, else the smallest tree; "
-                                "out of balance the least loaded",
-                            .make = OfWholeEngine(Make),
-                            .params = kParams,
-                            .reads_content = true,
-                            .reads_tokens = true};
+extern const RouterEntry kEntry = {
+    .name = "cache_aware",
+    .help =
+        "SGLang's router: the longest match, else the smallest tree; "
+        "out of balance the least loaded",
+    .make = OfWholeEngine(Make),
+    .params = kParams,
+    .reads_content = true,
+    .reads_tokens = true};
 
 }  // namespace servecast::router_cache_aware

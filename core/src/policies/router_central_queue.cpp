@@ -50,8 +50,7 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {
+extern const RouterEntry kEntry = {
     .name = "central_queue",
     .help = "requests wait at the gateway, first come, first served, until a replica has room",
     .make = OfWholeEngine(Make),

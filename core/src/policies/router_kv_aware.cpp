@@ -67,13 +67,12 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {.name = "kv_aware",
-                            .help =
-                                "the replica with the least overlap_weight x KV blocks to "
-                                "compute + KV blocks of its requests",
-                            .make = OfWholeEngine(Make),
-                            .params = kParams,
-                            .reads_content = true};
+extern const RouterEntry kEntry = {.name = "kv_aware",
+                                   .help =
+                                       "the replica with the least overlap_weight x KV blocks to "
+                                       "compute + KV blocks of its requests",
+                                   .make = OfWholeEngine(Make),
+                                   .params = kParams,
+                                   .reads_content = true};
 
 }  // namespace servecast::router_kv_aware

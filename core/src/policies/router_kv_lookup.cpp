@@ -66,14 +66,14 @@ constexpr ParamSpec kParams[] = {{"kv_aware_threshold", "tokens", 0, 1e9, 2000,
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {.name = "kv_lookup",
-                            .help =
-                                "production-stack's kvaware: the longest match if it leaves few "
-                                "tokens, else the lowest QPS",
-                            .make = OfWholeEngine(Make),
-                            .ignores_load = true,
-                            .params = kParams,
-                            .reads_content = true};
+extern const RouterEntry kEntry = {
+    .name = "kv_lookup",
+    .help =
+        "production-stack's kvaware: the longest match if it leaves few "
+        "tokens, else the lowest QPS",
+    .make = OfWholeEngine(Make),
+    .ignores_load = true,
+    .params = kParams,
+    .reads_content = true};
 
 }  // namespace servecast::router_kv_lookup

@@ -12,13 +12,13 @@ class LeastOutstanding final : public Router {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {"least_outstanding",
-                            "the replica with the fewest requests waiting or running",
-                            [](const RouterInput&) {
-                              return std::unique_ptr<Router>(std::make_unique<LeastOutstanding>());
-                            },
-                            false,
-                            {&kStaleness, 1}};
+extern const RouterEntry kEntry = {
+    "least_outstanding",
+    "the replica with the fewest requests waiting or running",
+    [](const RouterInput&) {
+      return std::unique_ptr<Router>(std::make_unique<LeastOutstanding>());
+    },
+    false,
+    {&kStaleness, 1}};
 
 }  // namespace servecast::router_least_outstanding

@@ -28,8 +28,7 @@ class PowerOfTwo final : public Router {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {
+extern const RouterEntry kEntry = {
     "power_of_two",
     "of two random replicas, the one with fewer requests waiting or running",
     [](const RouterInput& input) {

@@ -61,13 +61,12 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {.name = "prefix_affinity",
-                            .help =
-                                "the replica that was sent the longest known prefix "
-                                "of the prompt, unless it has too many requests",
-                            .make = OfWholeEngine(Make),
-                            .params = kParams,
-                            .reads_content = true};
+extern const RouterEntry kEntry = {.name = "prefix_affinity",
+                                   .help =
+                                       "the replica that was sent the longest known prefix "
+                                       "of the prompt, unless it has too many requests",
+                                   .make = OfWholeEngine(Make),
+                                   .params = kParams,
+                                   .reads_content = true};
 
 }  // namespace servecast::router_prefix_affinity

@@ -58,14 +58,14 @@ std::unique_ptr<Router> Make(const RouterInput& input) {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {.name = "prefix_aware",
-                            .help =
-                                "production-stack's prefixaware: a random one of those with the "
-                                "longest known prefix",
-                            .make = OfWholeEngine(Make),
-                            .ignores_load = true,
-                            .reads_content = true,
-                            .reads_tokens = true};
+extern const RouterEntry kEntry = {
+    .name = "prefix_aware",
+    .help =
+        "production-stack's prefixaware: a random one of those with the "
+        "longest known prefix",
+    .make = OfWholeEngine(Make),
+    .ignores_load = true,
+    .reads_content = true,
+    .reads_tokens = true};
 
 }  // namespace servecast::router_prefix_aware

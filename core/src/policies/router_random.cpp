@@ -18,11 +18,11 @@ class Random final : public Router {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {"random", "a random replica",
-                            [](const RouterInput& input) {
-                              return std::unique_ptr<Router>(std::make_unique<Random>(input.seed));
-                            },
-                            true};
+extern const RouterEntry kEntry = {
+    "random", "a random replica",
+    [](const RouterInput& input) {
+      return std::unique_ptr<Router>(std::make_unique<Random>(input.seed));
+    },
+    true};
 
 }  // namespace servecast::router_random

@@ -15,8 +15,7 @@ class RoundRobin final : public Router {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {
+extern const RouterEntry kEntry = {
     "round_robin", "the replicas in turn",
     [](const RouterInput&) { return std::unique_ptr<Router>(std::make_unique<RoundRobin>()); },
     true};

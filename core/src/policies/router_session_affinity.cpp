@@ -14,8 +14,7 @@ class SessionAffinity final : public Router {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {
+extern const RouterEntry kEntry = {
     "session_affinity", "one replica for all turns of a conversation, by a consistent hash",
     [](const RouterInput&) { return std::unique_ptr<Router>(std::make_unique<SessionAffinity>()); },
     true};

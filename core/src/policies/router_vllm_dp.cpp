@@ -43,8 +43,7 @@ constexpr ParamSpec kParams[] = {kStatsInterval};
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {
+extern const RouterEntry kEntry = {
     .name = "vllm_dp",
     .help = "vLLM's own, of data-parallel ranks: least 4 x waiting + running",
     .make = OfWholeEngine(Make),

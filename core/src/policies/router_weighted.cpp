@@ -65,8 +65,7 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const RouterEntry kEntry;
-const RouterEntry kEntry = {
+extern const RouterEntry kEntry = {
     .name = "weighted",
     .help =
         "the replica with the highest weighted sum of scores: prefix, queue depth, free KV, load",

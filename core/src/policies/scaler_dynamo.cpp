@@ -27,11 +27,10 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const ScalerEntry kEntry;
-const ScalerEntry kEntry = {.name = "dynamo",
-                            .help = "Dynamo's planner, also one for prefill and decode",
-                            .make = MakeDynamoScaler,
-                            .params = kParams,
-                            .plans = true};
+extern const ScalerEntry kEntry = {.name = "dynamo",
+                                   .help = "Dynamo's planner, also one for prefill and decode",
+                                   .make = MakeDynamoScaler,
+                                   .params = kParams,
+                                   .plans = true};
 
 }  // namespace servecast::scaler_dynamo

@@ -3,8 +3,7 @@
 
 namespace servecast::scaler_hpa {
 
-extern const ScalerEntry kEntry;
-const ScalerEntry kEntry = {"hpa", "Kubernetes' HPA on a metric with an average target",
-                            MakeHpaScaler, kHpaParams};
+extern const ScalerEntry kEntry = {"hpa", "Kubernetes' HPA on a metric with an average target",
+                                   MakeHpaScaler, kHpaParams};
 
 }  // namespace servecast::scaler_hpa

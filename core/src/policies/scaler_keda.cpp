@@ -15,8 +15,7 @@ constexpr auto kParams = [] {
 
 }  // namespace
 
-extern const ScalerEntry kEntry;
-const ScalerEntry kEntry = {"keda", "KEDA above an HPA: to zero and from zero", MakeKedaScaler,
-                            kParams, true};
+extern const ScalerEntry kEntry = {"keda", "KEDA above an HPA: to zero and from zero",
+                                   MakeKedaScaler, kParams, true};
 
 }  // namespace servecast::scaler_keda

@@ -2,7 +2,6 @@
 
 namespace servecast::scaler_none {
 
-extern const ScalerEntry kEntry;
-const ScalerEntry kEntry = {"none", "the number of replicas is fixed", nullptr};
+extern const ScalerEntry kEntry = {"none", "the number of replicas is fixed", nullptr};
 
 }  // namespace servecast::scaler_none

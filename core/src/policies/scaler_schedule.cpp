@@ -2,8 +2,7 @@
 
 namespace servecast::scaler_schedule {
 
-extern const ScalerEntry kEntry;
-const ScalerEntry kEntry = {"schedule", "replicas by the clock", MakeScheduledScaler, {}, true,
-                            true};
+extern const ScalerEntry kEntry = {
+    "schedule", "replicas by the clock", MakeScheduledScaler, {}, true, true};
 
 }  // namespace servecast::scaler_schedule

@@ -13,8 +13,7 @@ constexpr ParamSpec kParams[] = {
 
 }  // namespace
 
-extern const ScalerEntry kEntry;
-const ScalerEntry kEntry = {"wva", "llm-d's workload variant autoscaler, by saturation",
-                            MakeWvaScaler, kParams};
+extern const ScalerEntry kEntry = {"wva", "llm-d's workload variant autoscaler, by saturation",
+                                   MakeWvaScaler, kParams};
 
 }  // namespace servecast::scaler_wva

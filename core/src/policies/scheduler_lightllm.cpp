@@ -140,8 +140,7 @@ class LightLlm final : public BatchScheduler {
 
 }  // namespace
 
-extern const SchedulerEntry kEntry;
-const SchedulerEntry kEntry = {
+extern const SchedulerEntry kEntry = {
     .name = "lightllm",
     .help =
         "admits requests while their future peak of tokens fits; looks at the queue every ten "

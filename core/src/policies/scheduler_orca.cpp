@@ -108,8 +108,7 @@ constexpr std::string_view kNothingShared =
 
 }  // namespace
 
-extern const SchedulerEntry kEntry;
-const SchedulerEntry kEntry = {
+extern const SchedulerEntry kEntry = {
     .name = "orca",
     .help = "iteration-level batching; each request reserves memory for the longest one",
     .has = kBatchesHave | Features{Feature::kWholePrompts},
@@ -126,8 +125,7 @@ const SchedulerEntry kEntry = {
 
 namespace servecast::scheduler_faster_transformer {
 
-extern const SchedulerEntry kEntry;
-const SchedulerEntry kEntry = {
+extern const SchedulerEntry kEntry = {
     .name = "faster_transformer",
     .help = "a batch stays as it is until all its requests are done",
     .has = {Feature::kRoles, Feature::kTimeouts, Feature::kOrders, Feature::kPriorities,

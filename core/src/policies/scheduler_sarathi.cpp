@@ -97,8 +97,7 @@ class Sarathi final : public BatchScheduler {
 
 }  // namespace
 
-extern const SchedulerEntry kEntry;
-const SchedulerEntry kEntry = {
+extern const SchedulerEntry kEntry = {
     .name = "sarathi",
     .help = "chunked prefill: decodes first, then prompts in the rest of max_num_batched_tokens",
     .has = kBatchesHave | Features{Feature::kVictims},

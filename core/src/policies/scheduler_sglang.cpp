@@ -50,8 +50,7 @@ void Refuse(const Scenario& s, Issues& issues) {
 
 }  // namespace
 
-extern const SchedulerEntry kEntry;
-const SchedulerEntry kEntry = {
+extern const SchedulerEntry kEntry = {
     .name = "sglang",
     .help =
         "SGLang: prompts first, tokens when none can be admitted; admission by an estimate of what "

@@ -59,8 +59,7 @@ void Refuse(const Scenario& s, Issues& issues) {
 
 }  // namespace
 
-extern const SchedulerEntry kEntry;
-const SchedulerEntry kEntry = {
+extern const SchedulerEntry kEntry = {
     .name = "trtllm",
     .help =
         "TensorRT-LLM: an active list, whose capacity scheduler reserves KV blocks until a request "

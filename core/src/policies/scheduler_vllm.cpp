@@ -20,8 +20,7 @@ void RefuseTooFewTokens(const Scenario& s, Issues& issues) {
 
 }  // namespace
 
-extern const SchedulerEntry kEntry;
-const SchedulerEntry kEntry = {
+extern const SchedulerEntry kEntry = {
     .name = "vllm",
     .help = "vLLM V1: one token budget for prefill and decode, recompute preemption",
     .has = {kDrafts,      kAdapters,     kQueueCaps,    kStages,         kMoreStagesThanSeats,

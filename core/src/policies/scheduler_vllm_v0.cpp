@@ -52,8 +52,7 @@ class VllmV0 final : public BatchScheduler {
 
 }  // namespace
 
-extern const SchedulerEntry kEntry;
-const SchedulerEntry kEntry = {
+extern const SchedulerEntry kEntry = {
     .name = "vllm_v0",
     .help = "vLLM of 2023: whole prompts first; decodes only when no prompt is admitted",
     .has = kBatchesHave | Features{Feature::kVictims, Feature::kWholePrompts},

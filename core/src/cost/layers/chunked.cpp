@@ -3,8 +3,7 @@
 
 namespace servecast::layer_chunked {
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "chunked",
     .help = "attention within chunks of `window` tokens",
     .lacks = OfWholeEngine(+[](const LayerInput& in) { return AttentionLacks(in, true); }),

@@ -95,8 +95,7 @@ LayerWork Work(const LayerInput& in) {
 
 }  // namespace
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "compressed",
     .help =
         "attention to the last `window` tokens and to entries for compress_ratio tokens each "

@@ -4,8 +4,7 @@
 
 namespace servecast::layer_full {
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "full",
     .help = "attention to all tokens before",
     .lacks = [](const LayerInput& in) { return AttentionLacks(in, false); },

@@ -43,8 +43,7 @@ LayerWork Work(const LayerInput& in) {
 
 }  // namespace
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "gated_delta",
     .help = "gated delta net: a matrix for each head as its state",
     .lacks = OfWholeEngine(Lacks),

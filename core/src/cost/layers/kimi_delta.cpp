@@ -37,8 +37,7 @@ LayerWork Work(const LayerInput& in) {
 
 }  // namespace
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "kimi_delta",
     .help = "Kimi delta attention: a gated delta net with a decay for each channel",
     .lacks = OfWholeEngine(Lacks),

@@ -3,8 +3,7 @@
 
 namespace servecast::layer_latent {
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "latent",
     .help = "latent attention (MLA) to all tokens before, by the model's kv_lora_rank",
     .lacks = LatentLacks,

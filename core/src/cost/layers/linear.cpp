@@ -30,8 +30,7 @@ LayerWork Work(const LayerInput& in) {
 
 }  // namespace
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "linear",
     .help = "linear attention with a fixed decay: a square matrix for each head",
     .lacks = OfWholeEngine(Lacks),

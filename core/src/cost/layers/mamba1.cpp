@@ -32,8 +32,7 @@ LayerWork Work(const LayerInput& in) {
 
 }  // namespace
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "mamba1",
     .help = "Mamba: state_size values for each of inner_size channels",
     .lacks = OfWholeEngine(Lacks),

@@ -53,8 +53,7 @@ LayerWork Work(const LayerInput& in) {
 
 }  // namespace
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "mamba2",
     .help = "Mamba 2: state_size values for each channel of its heads",
     .lacks = OfWholeEngine(Lacks),

@@ -3,8 +3,7 @@
 
 namespace servecast::layer_none {
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "none",
     .help = "mixes no tokens: an MLP alone",
     .lacks = OfWholeEngine(+[](const LayerInput&) { return std::string(); }),

@@ -28,8 +28,7 @@ LayerWork Work(const LayerInput& in) {
 
 }  // namespace
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "short_conv",
     .help = "a short convolution between two gates",
     .lacks = OfWholeEngine(Lacks),

@@ -4,8 +4,7 @@
 
 namespace servecast::layer_sliding {
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "sliding",
     .help = "attention to the last `window` tokens",
     .lacks = OfWholeEngine(+[](const LayerInput& in) { return AttentionLacks(in, true); }),

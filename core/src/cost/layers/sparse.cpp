@@ -28,8 +28,7 @@ LayerWork Work(const LayerInput& in) {
 
 }  // namespace
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "sparse",
     .help = "attention to index_topk tokens that an indexer chooses (MSA)",
     .lacks = OfWholeEngine(Lacks),

@@ -43,8 +43,7 @@ LayerWork Work(const LayerInput& in) {
 
 }  // namespace
 
-extern const LayerKindEntry kEntry;
-const LayerKindEntry kEntry = {
+extern const LayerKindEntry kEntry = {
     .name = "sparse_latent",
     .help = "latent attention to index_topk tokens that an indexer chooses (DSA)",
     .lacks = OfWholeEngine(Lacks),

@@ -76,8 +76,7 @@ constexpr SettingSpec kSettings[] = {{.path = "concurrencyMode",
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
+extern const PluginEntry kEntry = {
     .type = "concurrency-detector",
     .help = "saturation by requests or tokens in flight; as a filter, may leave no endpoint",
     .filters = true,

@@ -51,8 +51,7 @@ constexpr SettingSpec kSettings[] = {
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
+extern const PluginEntry kEntry = {
     .type = "utilization-detector",
     .help = "saturation by reported queues and KV caches; as a filter, keeps unsaturated endpoints",
     .filters = true,

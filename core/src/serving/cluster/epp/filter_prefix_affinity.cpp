@@ -50,8 +50,7 @@ constexpr SettingSpec kSettings[] = {
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
+extern const PluginEntry kEntry = {
     .type = "prefix-cache-affinity-filter",
     .help = "keeps endpoints that hold most of the prompt, unless waiting there costs too much",
     .filters = true,

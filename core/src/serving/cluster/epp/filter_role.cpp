@@ -19,23 +19,21 @@ class RoleFilter final : public Plugin {
 }  // namespace
 
 namespace decode {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "decode-filter",
-                            .help = "keeps endpoints that decode, and those without a role",
-                            .filters = true,
-                            .make = [](const Settings&) -> std::unique_ptr<Plugin> {
-                              return std::make_unique<RoleFilter>(TakesDecode);
-                            }};
+extern const PluginEntry kEntry = {.type = "decode-filter",
+                                   .help = "keeps endpoints that decode, and those without a role",
+                                   .filters = true,
+                                   .make = [](const Settings&) -> std::unique_ptr<Plugin> {
+                                     return std::make_unique<RoleFilter>(TakesDecode);
+                                   }};
 }  // namespace decode
 
 namespace prefill {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "prefill-filter",
-                            .help = "keeps endpoints whose role takes prefills",
-                            .filters = true,
-                            .make = [](const Settings&) -> std::unique_ptr<Plugin> {
-                              return std::make_unique<RoleFilter>(TakesPrefill);
-                            }};
+extern const PluginEntry kEntry = {.type = "prefill-filter",
+                                   .help = "keeps endpoints whose role takes prefills",
+                                   .filters = true,
+                                   .make = [](const Settings&) -> std::unique_ptr<Plugin> {
+                                     return std::make_unique<RoleFilter>(TakesPrefill);
+                                   }};
 }  // namespace prefill
 
 }  // namespace servecast::epp::filter_role

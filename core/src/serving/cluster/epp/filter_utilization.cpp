@@ -54,13 +54,12 @@ constexpr SettingSpec kSettings[] = {
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "utilization-filter",
-                            .help = "keeps endpoints within all conditions",
-                            .filters = true,
-                            .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
-                              return std::make_unique<Utilization>(settings);
-                            },
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {.type = "utilization-filter",
+                                   .help = "keeps endpoints within all conditions",
+                                   .filters = true,
+                                   .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
+                                     return std::make_unique<Utilization>(settings);
+                                   },
+                                   .settings = kSettings};
 
 }  // namespace servecast::epp::filter_utilization

@@ -22,51 +22,45 @@ constexpr SettingSpec kHoldback[] = {
 }  // namespace
 
 namespace fcfs {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "fcfs-ordering-policy", .help = "first come, first served"};
+extern const PluginEntry kEntry = {.type = "fcfs-ordering-policy",
+                                   .help = "first come, first served"};
 }  // namespace fcfs
 
 namespace edf {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "edf-ordering-policy", .help = "the earliest end of its TTL"};
+extern const PluginEntry kEntry = {.type = "edf-ordering-policy",
+                                   .help = "the earliest end of its TTL"};
 }  // namespace edf
 
 namespace slo_deadline {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "slo-deadline-ordering-policy",
-                            .help = "the earliest deadline of a first token"};
+extern const PluginEntry kEntry = {.type = "slo-deadline-ordering-policy",
+                                   .help = "the earliest deadline of a first token"};
 }  // namespace slo_deadline
 
 namespace global_strict {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "global-strict-fairness-policy",
-                            .help = "the first of all flows by the ordering"};
+extern const PluginEntry kEntry = {.type = "global-strict-fairness-policy",
+                                   .help = "the first of all flows by the ordering"};
 }  // namespace global_strict
 
 namespace round_robin {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "round-robin-fairness-policy",
-                            .help = "one flow after another"};
+extern const PluginEntry kEntry = {.type = "round-robin-fairness-policy",
+                                   .help = "one flow after another"};
 }  // namespace round_robin
 
 namespace static_limit {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "static-usage-limit-policy",
-                            .help = "one ceiling of saturation for all bands",
-                            .settings = kThreshold};
+extern const PluginEntry kEntry = {.type = "static-usage-limit-policy",
+                                   .help = "one ceiling of saturation for all bands",
+                                   .settings = kThreshold};
 }  // namespace static_limit
 
 namespace holdback {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "priority-holdback-policy",
-                            .help = "ceilings that fall from band to band",
-                            .settings = kHoldback};
+extern const PluginEntry kEntry = {.type = "priority-holdback-policy",
+                                   .help = "ceilings that fall from band to band",
+                                   .settings = kHoldback};
 }  // namespace holdback
 
 namespace soft_reflective {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "soft-reflective-ceiling-policy",
-                            .help = "lower bands pass now and then as saturation rises"};
+extern const PluginEntry kEntry = {.type = "soft-reflective-ceiling-policy",
+                                   .help = "lower bands pass now and then as saturation rises"};
 }  // namespace soft_reflective
 
 }  // namespace flow_policies

@@ -39,21 +39,19 @@ constexpr SettingSpec kDisaggregated[] = {
 }  // namespace
 
 namespace single {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "single-profile-handler", .help = "runs the one profile"};
+extern const PluginEntry kEntry = {.type = "single-profile-handler",
+                                   .help = "runs the one profile"};
 }  // namespace single
 
 namespace disaggregated {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
+extern const PluginEntry kEntry = {
     .type = "disagg-profile-handler",
     .help = "runs profile decode, then profile prefill if the decider says so",
     .settings = kDisaggregated};
 }  // namespace disaggregated
 
 namespace always {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
+extern const PluginEntry kEntry = {
     .type = "always-disagg-pd-decider",
     .help = "every prompt goes to a prefill endpoint",
     .decides = true,
@@ -61,8 +59,7 @@ const PluginEntry kEntry = {
 }  // namespace always
 
 namespace prefix_based {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
+extern const PluginEntry kEntry = {
     .type = "prefix-based-pd-decider",
     .help = "prompts with so many tokens that the decode endpoint does not hold",
     .decides = true,

@@ -52,30 +52,27 @@ std::unique_ptr<Plugin> Make(const Settings&) {
 }  // namespace
 
 namespace max_score {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "max-score-picker",
-                            .help = "the highest total, at random among equals",
-                            .picks = true,
-                            .make = Make<MaxScore>,
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {.type = "max-score-picker",
+                                   .help = "the highest total, at random among equals",
+                                   .picks = true,
+                                   .make = Make<MaxScore>,
+                                   .settings = kSettings};
 }  // namespace max_score
 
 namespace weighted_random {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "weighted-random-picker",
-                            .help = "at random, as likely as the total is high",
-                            .picks = true,
-                            .make = Make<WeightedRandom>,
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {.type = "weighted-random-picker",
+                                   .help = "at random, as likely as the total is high",
+                                   .picks = true,
+                                   .make = Make<WeightedRandom>,
+                                   .settings = kSettings};
 }  // namespace weighted_random
 
 namespace random {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "random-picker",
-                            .help = "any survivor, all as likely",
-                            .picks = true,
-                            .make = Make<Random>,
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {.type = "random-picker",
+                                   .help = "any survivor, all as likely",
+                                   .picks = true,
+                                   .make = Make<Random>,
+                                   .settings = kSettings};
 }  // namespace random
 
 }  // namespace servecast::epp::pickers

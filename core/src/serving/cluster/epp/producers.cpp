@@ -44,17 +44,15 @@ constexpr SettingSpec kLoadSettings[] = {
 }  // namespace
 
 namespace prefix {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "approx-prefix-cache-producer",
-                            .help = "which endpoint was sent which blocks of prompts",
-                            .settings = kPrefixSettings};
+extern const PluginEntry kEntry = {.type = "approx-prefix-cache-producer",
+                                   .help = "which endpoint was sent which blocks of prompts",
+                                   .settings = kPrefixSettings};
 }  // namespace prefix
 
 namespace load {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "inflight-load-producer",
-                            .help = "requests and prompt tokens in flight",
-                            .settings = kLoadSettings};
+extern const PluginEntry kEntry = {.type = "inflight-load-producer",
+                                   .help = "requests and prompt tokens in flight",
+                                   .settings = kLoadSettings};
 }  // namespace load
 
 }  // namespace producers

@@ -35,13 +35,13 @@ constexpr SettingSpec kSettings[] = {
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "active-request-scorer",
-                            .help = "1 where hardly any request is in flight, 0 where most are",
-                            .scores = true,
-                            .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
-                              return std::make_unique<ActiveRequest>(settings);
-                            },
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {
+    .type = "active-request-scorer",
+    .help = "1 where hardly any request is in flight, 0 where most are",
+    .scores = true,
+    .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
+      return std::make_unique<ActiveRequest>(settings);
+    },
+    .settings = kSettings};
 
 }  // namespace servecast::epp::scorer_active_request

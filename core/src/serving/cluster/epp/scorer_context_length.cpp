@@ -53,14 +53,14 @@ constexpr SettingSpec kSettings[] = {{.path = "enableFiltering", .kind = Setting
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "context-length-aware",
-                            .help = "endpoints whose range of context lengths contains the prompt",
-                            .filters = true,
-                            .scores = true,
-                            .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
-                              return std::make_unique<ContextLength>(settings);
-                            },
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {
+    .type = "context-length-aware",
+    .help = "endpoints whose range of context lengths contains the prompt",
+    .filters = true,
+    .scores = true,
+    .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
+      return std::make_unique<ContextLength>(settings);
+    },
+    .settings = kSettings};
 
 }  // namespace servecast::epp::scorer_context_length

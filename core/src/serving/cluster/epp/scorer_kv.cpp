@@ -14,8 +14,7 @@ class FreeKv final : public Plugin {
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
+extern const PluginEntry kEntry = {
     .type = "kv-cache-utilization-scorer",
     .help = "the free share of the KV cache",
     .scores = true,

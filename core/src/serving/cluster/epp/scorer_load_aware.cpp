@@ -27,13 +27,12 @@ constexpr SettingSpec kSettings[] = {
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "load-aware-scorer",
-                            .help = "0.5 for an empty queue, 0 at the threshold",
-                            .scores = true,
-                            .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
-                              return std::make_unique<LoadAware>(settings);
-                            },
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {.type = "load-aware-scorer",
+                                   .help = "0.5 for an empty queue, 0 at the threshold",
+                                   .scores = true,
+                                   .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
+                                     return std::make_unique<LoadAware>(settings);
+                                   },
+                                   .settings = kSettings};
 
 }  // namespace servecast::epp::scorer_load_aware

@@ -29,8 +29,7 @@ class LoraAffinity final : public Plugin {
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
+extern const PluginEntry kEntry = {
     .type = "lora-affinity-scorer",
     .help = "1 where the adapter is loaded, 0.8 where there is room for it, 0.6 where it waits",
     .scores = true,

@@ -67,8 +67,7 @@ constexpr SettingSpec kSettings[] = {
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {
+extern const PluginEntry kEntry = {
     .type = "no-hit-lru-scorer",
     .help = "for prompts that no endpoint has: the endpoint that got one longest ago",
     .scores = true,

@@ -38,13 +38,12 @@ constexpr SettingSpec kSettings[] = {
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "prefix-cache-scorer",
-                            .help = "the share of the prompt that the endpoint holds",
-                            .scores = true,
-                            .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
-                              return std::make_unique<Prefix>(settings);
-                            },
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {.type = "prefix-cache-scorer",
+                                   .help = "the share of the prompt that the endpoint holds",
+                                   .scores = true,
+                                   .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
+                                     return std::make_unique<Prefix>(settings);
+                                   },
+                                   .settings = kSettings};
 
 }  // namespace servecast::epp::scorer_prefix

@@ -30,23 +30,21 @@ class Relative final : public Plugin {
 }  // namespace
 
 namespace queue {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "queue-scorer",
-                            .help = "1 for the shortest queue, 0 for the longest",
-                            .scores = true,
-                            .make = [](const Settings&) -> std::unique_ptr<Plugin> {
-                              return std::make_unique<Relative>(&Endpoint::waiting);
-                            }};
+extern const PluginEntry kEntry = {.type = "queue-scorer",
+                                   .help = "1 for the shortest queue, 0 for the longest",
+                                   .scores = true,
+                                   .make = [](const Settings&) -> std::unique_ptr<Plugin> {
+                                     return std::make_unique<Relative>(&Endpoint::waiting);
+                                   }};
 }  // namespace queue
 
 namespace running {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "running-requests-size-scorer",
-                            .help = "1 for the fewest running requests, 0 for the most",
-                            .scores = true,
-                            .make = [](const Settings&) -> std::unique_ptr<Plugin> {
-                              return std::make_unique<Relative>(&Endpoint::running);
-                            }};
+extern const PluginEntry kEntry = {.type = "running-requests-size-scorer",
+                                   .help = "1 for the fewest running requests, 0 for the most",
+                                   .scores = true,
+                                   .make = [](const Settings&) -> std::unique_ptr<Plugin> {
+                                     return std::make_unique<Relative>(&Endpoint::running);
+                                   }};
 }  // namespace running
 
 }  // namespace servecast::epp::scorer_relative

@@ -29,13 +29,12 @@ constexpr SettingSpec kSettings[] = {{.path = "queueThresholdTokens",
 
 }  // namespace
 
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "token-load-scorer",
-                            .help = "1 without prompt tokens in flight, 0 at the threshold",
-                            .scores = true,
-                            .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
-                              return std::make_unique<TokenLoad>(settings);
-                            },
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {.type = "token-load-scorer",
+                                   .help = "1 without prompt tokens in flight, 0 at the threshold",
+                                   .scores = true,
+                                   .make = [](const Settings& settings) -> std::unique_ptr<Plugin> {
+                                     return std::make_unique<TokenLoad>(settings);
+                                   },
+                                   .settings = kSettings};
 
 }  // namespace servecast::epp::scorer_token_load

@@ -95,21 +95,20 @@ std::unique_ptr<Plugin> Make(const Settings& settings) {
 }  // namespace
 
 namespace scorer {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "session-affinity-scorer",
-                            .help = "1 for the endpoint that the session is bound to",
-                            .scores = true,
-                            .make = Make,
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {.type = "session-affinity-scorer",
+                                   .help = "1 for the endpoint that the session is bound to",
+                                   .scores = true,
+                                   .make = Make,
+                                   .settings = kSettings};
 }  // namespace scorer
 
 namespace filter {
-extern const PluginEntry kEntry;
-const PluginEntry kEntry = {.type = "session-affinity-filter",
-                            .help = "keeps the endpoint that the session is bound to, if present",
-                            .filters = true,
-                            .make = Make,
-                            .settings = kSettings};
+extern const PluginEntry kEntry = {
+    .type = "session-affinity-filter",
+    .help = "keeps the endpoint that the session is bound to, if present",
+    .filters = true,
+    .make = Make,
+    .settings = kSettings};
 }  // namespace filter
 
 }  // namespace servecast::epp::session_affinity
