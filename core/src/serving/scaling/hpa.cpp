@@ -125,47 +125,33 @@ std::int64_t Hpa::PeriodStart(const HpaPolicy& policy, std::int64_t spec, TimeNs
   return spec;
 }
 
-std::int64_t Hpa::UpLimit(std::int64_t spec, TimeNs now) const {
-  const HpaDirection& up = spec_.behavior->up;
-  if (up.select == HpaSelect::kDisabled) return spec;
-  std::optional<std::int64_t> limit;
-  for (const HpaPolicy& policy : up.policies) {
+std::int64_t Hpa::RateLimit(bool up, std::int64_t spec, TimeNs now) const {
+  const HpaDirection& way = up ? spec_.behavior->up : spec_.behavior->down;
+  if (way.select == HpaSelect::kDisabled) return spec;
+  std::int64_t fewest = INT64_MAX, most = INT64_MIN;
+  for (const HpaPolicy& policy : way.policies) {
     const std::int64_t start = PeriodStart(policy, spec, now);
-    const std::int64_t one =
-        policy.percent
-            ? static_cast<std::int64_t>(std::ceil(Real(start) * (1 + Real(policy.value) / 100)))
-            : start + policy.value;
-    const bool least = up.select == HpaSelect::kMin;
-    limit = !limit ? one : least ? std::min(*limit, one) : std::max(*limit, one);
+    const double share = Real(policy.value) / 100;
+    const double scaled = up ? std::ceil(Real(start) * (1 + share)) : Real(start) * (1 - share);
+    const std::int64_t one = policy.percent ? static_cast<std::int64_t>(scaled)
+                                            : start + (up ? policy.value : -policy.value);
+    fewest = std::min(fewest, one), most = std::max(most, one);
   }
-  return std::max(spec, *limit);
-}
-
-std::int64_t Hpa::DownLimit(std::int64_t spec, TimeNs now) const {
-  const HpaDirection& down = spec_.behavior->down;
-  if (down.select == HpaSelect::kDisabled) return spec;
-  std::optional<std::int64_t> limit;
-  for (const HpaPolicy& policy : down.policies) {
-    const std::int64_t start = PeriodStart(policy, spec, now);
-    const std::int64_t one =
-        policy.percent ? static_cast<std::int64_t>(Real(start) * (1 - Real(policy.value) / 100))
-                       : start - policy.value;
-    const bool least_change = down.select == HpaSelect::kMin;
-    limit = !limit ? one : least_change ? std::max(*limit, one) : std::min(*limit, one);
-  }
-  return std::min(spec, *limit);
+  const bool least_change = way.select == HpaSelect::kMin;
+  return up ? std::max(spec, least_change ? fewest : most)
+            : std::min(spec, least_change ? most : fewest);
 }
 
 void Hpa::Limit(std::int64_t spec, TimeNs now, HpaDecision& decision) const {
   const std::int64_t wanted = *decision.stabilised;
   decision.desired = wanted;
   if (wanted > spec) {
-    const std::int64_t rate = UpLimit(spec, now), most = std::min(rate, spec_.max);
+    const std::int64_t rate = RateLimit(true, spec, now), most = std::min(rate, spec_.max);
     if (wanted <= most) return;
     decision.desired = most;
     decision.limit = spec_.max > rate ? HpaLimit::kUpRate : HpaLimit::kMax;
   } else if (wanted < spec) {
-    const std::int64_t rate = DownLimit(spec, now), least = std::max(rate, spec_.min);
+    const std::int64_t rate = RateLimit(false, spec, now), least = std::max(rate, spec_.min);
     if (wanted >= least) return;
     decision.desired = least;
     decision.limit = spec_.min < rate ? HpaLimit::kDownRate : HpaLimit::kMin;

@@ -131,8 +131,7 @@ class Hpa {
   std::int64_t Stabilise(std::int64_t spec, std::int64_t wanted, TimeNs now);
   std::int64_t StabiliseDown(std::int64_t wanted, TimeNs now);
   std::int64_t PeriodStart(const HpaPolicy& policy, std::int64_t spec, TimeNs now) const;
-  std::int64_t UpLimit(std::int64_t spec, TimeNs now) const;
-  std::int64_t DownLimit(std::int64_t spec, TimeNs now) const;
+  std::int64_t RateLimit(bool up, std::int64_t spec, TimeNs now) const;
   void Limit(std::int64_t spec, TimeNs now, HpaDecision& decision) const;
   void LimitOld(std::int64_t spec, HpaDecision& decision) const;
   void StoreChange(std::int64_t from, std::int64_t to, TimeNs now);
