@@ -693,6 +693,8 @@ export interface Drills {
     readonly drill: string;
     readonly report: Omit<Report, 'scenario'>;
   }[];
+  /** Those that cannot be tried with this scenario. */
+  readonly not_run: readonly { readonly drill: string; readonly reason: string }[];
 }
 
 /** What each input moves: the closest target with a fifth less and a fifth more of each. {} until the first is known. */

@@ -212,7 +212,11 @@ test('Plan_Growth_NamesTheMonthAndWhatIsNeeded', () => {
 });
 
 test('Plan_Drill_RunsEachAndJudgesIt', () => {
-  const { status, drills } = plan('drill', chat, '--set', 'cluster.pools.0.replicas=2', ...rate(40), '--seconds', '5');
+  const {
+    status,
+    drills,
+    not_run: notRun,
+  } = plan('drill', chat, '--set', 'cluster.pools.0.replicas=2', ...rate(40), '--seconds', '5');
   assert.equal(status, 0);
   assert.deepEqual(
     drills.map(({ drill, report }) => [drill, report.verdict.state]),
@@ -226,6 +230,7 @@ test('Plan_Drill_RunsEachAndJudgesIt', () => {
       '2 times the load for 5 s',
     ].map((drill) => [drill, drill.includes('fails') ? 'near' : drill.includes('slow') ? 'misses' : 'meets']),
   );
+  assert.deepEqual(notRun, [{ drill: 'a node of 8 replicas fails for 153 s', reason: 'it has all replicas' }]);
 });
 
 test('Plan_Tornado_TurnsEveryInput', () => {

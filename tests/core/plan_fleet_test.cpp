@@ -261,10 +261,20 @@ TEST(Advise, GpusMayBeCutOtherwise) {
             (Words{"4 replicas of TP 1 for decode", "1 replica of TP 4 for decode"}));
 }
 
+using Words = std::vector<std::string>;
+
+Words NotRun(const std::vector<Drill>& drills) {
+  Words said;
+  for (const Drill& drill : drills) {
+    if (!drill.not_run.empty()) said.push_back(drill.name + ": " + drill.not_run);
+  }
+  return said;
+}
+
 TEST(Drills, AreTheScenariosThatTheirNamesSay) {
   const Scenario scenario = Parsed(Changed({kTargets, "cluster.pools.0.replicas=3"}));
   const std::vector<Drill> drills = DrillsOf(scenario, {.spike = 3, .spike_s = 10});
-  ASSERT_EQ(drills.size(), 7u);
+  ASSERT_EQ(drills.size(), 8u);
   EXPECT_EQ(drills[1].name, "one replica fewer");
   EXPECT_EQ(drills[1].scenario.cluster.pools[0].replicas, 2);
   EXPECT_EQ(drills[2].name, "one replica at 70 % of its speed");
@@ -277,19 +287,22 @@ TEST(Drills, AreTheScenariosThatTheirNamesSay) {
   EXPECT_EQ(failures.schedule, (NumberTable{{153, 0}}));
   EXPECT_NEAR(static_cast<double>(drills[3].scenario.workload->requests),
               3 * 153 * scenario.workload->arrivals.rate_per_s, 1);
-  EXPECT_EQ(drills[4].name, "one replica twice as slow for 153 s");
-  EXPECT_EQ(drills[4].scenario.cluster.slowdowns.schedule, (NumberTable{{153, 0}}));
-  EXPECT_EQ(drills[4].scenario.cluster.slowdowns.for_s, 153);
-  EXPECT_EQ(drills[4].scenario.workload->requests, drills[3].scenario.workload->requests);
-  EXPECT_EQ(drills[5].name, "a rolling update, 1 more and 0 down at a time");
-  EXPECT_EQ(drills[5].scenario.cluster.rolling_update.at_s, 153);
-  EXPECT_NEAR(static_cast<double>(drills[5].scenario.workload->requests),
+  EXPECT_EQ(drills[5].name, "one replica twice as slow for 153 s");
+  EXPECT_EQ(drills[5].scenario.cluster.slowdowns.schedule, (NumberTable{{153, 0}}));
+  EXPECT_EQ(drills[5].scenario.cluster.slowdowns.for_s, 153);
+  EXPECT_EQ(drills[5].scenario.workload->requests, drills[3].scenario.workload->requests);
+  EXPECT_EQ(drills[6].name, "a rolling update, 1 more and 0 down at a time");
+  EXPECT_EQ(drills[6].scenario.cluster.rolling_update.at_s, 153);
+  EXPECT_NEAR(static_cast<double>(drills[6].scenario.workload->requests),
               5 * 153 * scenario.workload->arrivals.rate_per_s, 1);
-  EXPECT_EQ(drills[6].name, "3 times the load for 10 s");
-  ASSERT_EQ(drills[6].scenario.workload->arrivals.spikes.size(), 1u);
-  const double factor = drills[6].scenario.workload->arrivals.spikes[0][2];
+  EXPECT_EQ(drills[7].name, "3 times the load for 10 s");
+  ASSERT_EQ(drills[7].scenario.workload->arrivals.spikes.size(), 1u);
+  const double factor = drills[7].scenario.workload->arrivals.spikes[0][2];
   EXPECT_EQ(factor, 3);
-  EXPECT_EQ(DrillsOf(Parsed(Changed({kTargets})), {}).size(), 3u);
+  EXPECT_EQ(drills[0].not_run, "");
+  EXPECT_EQ(NotRun(drills), Words{"a node of 8 replicas fails for 153 s: it has all replicas"});
+  EXPECT_EQ(NotRun(DrillsOf(Parsed(Changed({kTargets})), {})),
+            Words{"one replica fewer, failing or slow: it is the only one"});
   // Eight GPUs to a node, two to a replica; a router that failures do not go with.
   const std::vector<std::string> node = {kTargets, "cluster.pools.0.replicas=6",
                                          "cluster.pools.0.tensor_parallel=2"};
@@ -308,13 +321,42 @@ TEST(Drills, AreTheScenariosThatTheirNamesSay) {
       DrillsOf(Parsed(Changed({kTargets, R"(cluster.pools=[{"role":"prefill","replicas":2},)"
                                          R"({"role":"decode","replicas":3}])"})),
                {});
-  ASSERT_EQ(apart.size(), 6u);
-  EXPECT_EQ(apart[3].name, "one replica for prefill fails for 153 s");
-  EXPECT_EQ(apart[4].name, "one replica for decode fails for 153 s");
-  EXPECT_EQ(apart[4].scenario.cluster.failures.schedule, (NumberTable{{153, 2}}));
+  ASSERT_EQ(apart.size(), 11u);
+  EXPECT_EQ(apart[4].name, "one replica for prefill fails for 153 s");
+  EXPECT_EQ(apart[5].name, "one replica for decode fails for 153 s");
+  EXPECT_EQ(apart[5].scenario.cluster.failures.schedule, (NumberTable{{153, 2}}));
+  EXPECT_EQ(apart[7].name, "one replica for prefill twice as slow for 153 s");
+  EXPECT_EQ(apart[8].scenario.cluster.slowdowns.schedule, (NumberTable{{153, 2}}));
   std::vector<std::string> affine = node;
   affine.push_back("cluster.router.policy=prefix_affinity");
-  EXPECT_EQ(DrillsOf(Parsed(Changed(affine)), {}).size(), 5u);
+  EXPECT_EQ(NotRun(DrillsOf(Parsed(Changed(affine)), {})).size(), 3u);
+}
+
+TEST(Drills, SayWhyTheyCannotBeTried) {
+  const auto not_run = [](std::vector<std::string> overrides) {
+    overrides.emplace_back(kTargets);
+    return NotRun(DrillsOf(Parsed(Changed(overrides)), {}));
+  };
+  EXPECT_EQ(
+      not_run({"cluster.pools.0.replicas=10", "cluster.failures={\"mtbf_s\":900}",
+               "cluster.slowdowns.schedule=[[5,0]]", "cluster.slowdowns.for_s=9"}),
+      (Words{"one replica fails for 153 s: the scenario has failures of its own",
+             "a node of 8 replicas fails for 153 s: the scenario has failures of its own",
+             "one replica twice as slow for 153 s: the scenario has slow replicas of its own"}));
+  EXPECT_EQ(not_run({R"(cluster.pools=[{"role":"prefill","replicas":2},{"role":"decode"}])"}),
+            (Words{"one replica fewer, failing or slow for decode: it is the only one",
+                   "one replica at 70 % of its speed: there are several pools",
+                   "a node of 8 replicas fails for 153 s: which pools share a node is not known",
+                   "a rolling update, 1 more and 0 down at a time: an update is of one pool, and "
+                   "there are several"}));
+  const Words closed =
+      not_run({"cluster.pools.0.replicas=10", "latency.backend=blackbox",
+               "latency.beta=[5000,10,20]", "workload.arrivals={\"process\":\"closed_loop\"}"});
+  ASSERT_EQ(closed.size(), 6u);
+  EXPECT_EQ(closed[0].substr(34),
+            "latency.backend \"blackbox\" takes no step time from the GPU's "
+            "figures");
+  EXPECT_NE(closed[5].find("2 times the load for 60 s: the load has no rate"), std::string::npos);
 }
 
 }  // namespace

@@ -138,7 +138,8 @@ await task('plan: until when, and what if', async (page) => {
   assert.ok(sooner.months < first.months);
   assert.match(await answered(page, 'drill'), /As it is .* 2 times the load for 60 s/);
   const cases = await page.locator('#plan-drill tbody tr').count();
-  assert.equal(cases, 3, 'one replica: none to lose, an update and a burst');
+  assert.equal(cases, 4, 'one replica: none to lose, which is said, an update and a burst');
+  assert.match(await page.locator('#plan-drill').innerText(), /Not run: it is the only one/);
   assert.match(await answered(page, 'tornado'), /^.*Load moves TPOT p99 most; as it is: [\d.]+ ms/s);
   const inputs = await page.locator('#plan-tornado tbody tr').count();
   assert.ok(inputs >= 8, `${inputs} inputs`);

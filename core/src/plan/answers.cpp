@@ -378,7 +378,7 @@ std::string GrowthSentence(const Scenario& scenario, const std::vector<GrowthSte
                 between, more ? Format(": {} GPUs are needed then.", steps[1].gpus) : ".");
 }
 
-void WriteDrills(const DrillReports& drills, JsonWriter& out) {
+void WriteDrills(const DrillReports& drills, const std::vector<Drill>& all, JsonWriter& out) {
   out.Key("drills"), out.BeginArray();
   for (const auto& [name, report] : drills) {
     out.BeginObject();
@@ -387,14 +387,24 @@ void WriteDrills(const DrillReports& drills, JsonWriter& out) {
     out.EndObject();
   }
   out.EndArray();
+  out.Key("not_run"), out.BeginArray();
+  for (const Drill& drill : all) {
+    if (drill.not_run.empty()) continue;
+    out.BeginObject();
+    out.Key("drill"), out.Text(drill.name);
+    out.Key("reason"), out.Text(drill.not_run);
+    out.EndObject();
+  }
+  out.EndArray();
 }
 
-std::string DrillsSentence(const DrillReports& drills) {
+std::string DrillsSentence(const DrillReports& drills, const std::vector<Drill>& all) {
   std::string lines;
-  for (const auto& [name, report] : drills) {
-    if (!lines.empty()) lines += '\n';
-    lines += name + ": " + report.verdict.sentence;
+  for (const auto& [name, report] : drills) lines += name + ": " + report.verdict.sentence + '\n';
+  for (const Drill& drill : all) {
+    if (!drill.not_run.empty()) lines += drill.name + ": not run: " + drill.not_run + ".\n";
   }
+  if (!lines.empty()) lines.pop_back();
   return lines;
 }
 

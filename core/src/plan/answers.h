@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "io/json_writer.h"
+#include "plan/drill.h"
 #include "servecast/plan.h"
 #include "servecast/report.h"
 #include "servecast/scenario.h"
@@ -54,9 +55,10 @@ void WriteGrowth(const std::vector<GrowthStep>& steps, const GrowthAsked& asked,
 std::string GrowthSentence(const Scenario& scenario, const std::vector<GrowthStep>& steps,
                            const GrowthAsked& asked);
 
-// Each drill by its name, with the report of its runs.
+// Each drill by its name, with the report of its runs; of `all`, also those that cannot be tried.
 using DrillReports = std::vector<std::pair<std::string, Report>>;
-void WriteDrills(const DrillReports& drills, JsonWriter& out);
-std::string DrillsSentence(const DrillReports& drills);  // a line each
+void WriteDrills(const DrillReports& drills, const std::vector<Drill>& all, JsonWriter& out);
+std::string DrillsSentence(const DrillReports& drills,
+                           const std::vector<Drill>& all);  // a line each
 
 }  // namespace servecast

@@ -1,7 +1,6 @@
 #include "plan/drill.h"
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -47,43 +46,38 @@ Scenario WithSpike(const Scenario& scenario, const DrillOptions& options) {
   return s;
 }
 
-// So many replicas from that number on fail at once, with as long a time before and behind;
-// nullopt: what the scenario has cannot be combined with failures. Several only from the first on.
-std::optional<Scenario> WithFailure(const Scenario& scenario, std::int64_t first,
-                                    std::int64_t replicas) {
+// So many replicas from that number on fail at once, with as long a time before and behind.
+// Several only from the first on.
+Scenario WithFailure(const Scenario& scenario, std::int64_t first, std::int64_t replicas) {
   constexpr double kLeastSteady = 60;
   Scenario s = scenario;
   FailureSpec& failures = s.cluster.failures;
-  if (failures.On() || failures.restart_s == 0) return std::nullopt;
   const double steady_s = std::max(failures.restart_s, kLeastSteady);
   failures.schedule = {{s.measure.warmup_s + steady_s, static_cast<double>(first)}};
   failures.domain_replicas = replicas;
   s.workload->requests =
       RequestsIn(*s.workload, s.measure.warmup_s + 2 * steady_s + failures.restart_s);
   s.measure.horizon_s.reset();
-  return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
+  return s;
 }
 
-// One replica is slow for as long as one that fails is down; nullopt: likewise.
-std::optional<Scenario> WithSlowdown(const Scenario& scenario) {
+// The replica of that number is slow for as long as one that fails is down.
+Scenario WithSlowdown(const Scenario& scenario, std::int64_t replica) {
   constexpr double kTwice = 2, kLeastS = 60;
   Scenario s = scenario;
   SlowdownSpec& slow = s.cluster.slowdowns;
-  if (slow.On()) return std::nullopt;
   slow.for_s = std::max(s.cluster.failures.restart_s, kLeastS);
   slow.factor = kTwice;
-  slow.schedule = {{s.measure.warmup_s + *slow.for_s, 0}};
+  slow.schedule = {{s.measure.warmup_s + *slow.for_s, static_cast<double>(replica)}};
   s.workload->requests = RequestsIn(*s.workload, s.measure.warmup_s + 3 * *slow.for_s);
   s.measure.horizon_s.reset();
-  return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
+  return s;
 }
 
-// With as long a time before and behind as its new replicas take; nullopt: what the scenario has
-// cannot be combined with an update.
-std::optional<Scenario> WithRollingUpdate(const Scenario& scenario) {
+// With as long a time before and behind as its new replicas take.
+Scenario WithRollingUpdate(const Scenario& scenario) {
   Scenario s = scenario;
   RollingUpdateSpec& update = s.cluster.rolling_update;
-  if (update.On()) return std::nullopt;
   const std::int64_t replicas = s.cluster.pool().replicas;
   const std::int64_t at_once = update.Surge(replicas) + update.Unavailable(replicas);
   const double rounds = static_cast<double>(CeilDiv(replicas, at_once));
@@ -91,7 +85,7 @@ std::optional<Scenario> WithRollingUpdate(const Scenario& scenario) {
   s.workload->requests =
       RequestsIn(*s.workload, s.measure.warmup_s + (2 + rounds) * update.start_s);
   s.measure.horizon_s.reset();
-  return IssuesTogether(s).empty() ? std::optional(std::move(s)) : std::nullopt;
+  return s;
 }
 
 // Of one that lies on several nodes, or has a node of its own: 1.
@@ -102,7 +96,37 @@ std::int64_t ReplicasOfANode(const Scenario& scenario) {
   return std::max<std::int64_t>(1, hardware.gpus_per_node / gpus);
 }
 
+// Why a drill cannot be tried; "": it can.
+std::string WhyNoRate(const Scenario& scenario) {
+  if (HasRate(scenario.workload->arrivals.process)) return "";
+  return "the load has no rate, so how long a run of it lasts is not known";
+}
+
+std::string WhyNoFailure(const FailureSpec& failures) {
+  if (failures.On()) return "the scenario has failures of its own";
+  return failures.restart_s == 0 ? "a replica is back at once: cluster.failures.restart_s is 0"
+                                 : "";
+}
+
+// Coefficients of step times are those of a GPU, whose figures they do not ask for.
+std::string WhyNoSlowReplica(const Scenario& scenario) {
+  const std::string& backend = scenario.latency.backend;
+  if (backend == "blackbox" || backend == "trained_physics") {
+    return Format("latency.backend \"{}\" takes no step time from the GPU's figures", backend);
+  }
+  if (scenario.cluster.pools.size() > 1) return "there are several pools";
+  return scenario.cluster.pool().attention_data_parallel > 1
+             ? "replicas with attention_data_parallel share their steps"
+             : "";
+}
+
 }  // namespace
+
+std::string ReasonOf(const Issues& issues) {
+  if (issues.empty()) return "";
+  const Issue& first = issues[0];
+  return first.path.empty() ? first.message : first.path + ": " + first.message;
+}
 
 Issues IssuesOf(const DrillOptions& options) {
   Issues issues;
@@ -118,64 +142,62 @@ Issues IssuesOf(const DrillOptions& options) {
 }
 
 std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& options) {
-  std::vector<Drill> drills = {{"as it is", scenario}};
-  const std::vector<PoolSpec>& pools = scenario.cluster.pools;
+  std::vector<Drill> drills = {{"as it is", scenario, ""}};
+  const auto add = [&drills](std::string name, Scenario changed, std::string reason) {
+    if (reason.empty()) reason = ReasonOf(IssuesTogether(changed));
+    drills.push_back({std::move(name), std::move(changed), std::move(reason)});
+  };
+  const ClusterSpec& cluster = scenario.cluster;
+  const std::vector<PoolSpec>& pools = cluster.pools;
+  const bool several = cluster.Replicas() > static_cast<std::int64_t>(pools.size());
   for (std::size_t i = 0; i < pools.size(); ++i) {
-    const std::int64_t group = pools[i].attention_data_parallel;
-    if (pools[i].replicas <= group) continue;
+    const std::int64_t group = pools[i].attention_data_parallel, replicas = pools[i].replicas;
+    if (replicas == 1) {
+      add("one replica fewer, failing or slow" + OfPool(pools, i), scenario, "it is the only one");
+      continue;
+    }
     Scenario fewer = scenario;
     fewer.cluster.pools[i].replicas -= group;
-    drills.push_back(
-        {(group == 1 ? "one replica fewer" : Format("{} replicas fewer", group)) + OfPool(pools, i),
-         std::move(fewer)});
+    add((group == 1 ? "one replica fewer" : Format("{} replicas fewer", group)) + OfPool(pools, i),
+        std::move(fewer), replicas == group ? "there are no others" : "");
   }
-  // Coefficients of step times are those of a GPU, whose figures they do not ask for.
-  const std::string& backend = scenario.latency.backend;
-  const bool by_figures = backend != "blackbox" && backend != "trained_physics";
-  if (by_figures && pools.size() == 1 && scenario.cluster.pool().replicas > 1 &&
-      scenario.cluster.pool().attention_data_parallel == 1) {
-    drills.push_back(
-        {Format("one replica at {} % of its speed", ShortNumber(100 * options.slow_share)),
-         WithSlowReplica(scenario, options.slow_share)});
+  if (several) {
+    add(Format("one replica at {} % of its speed", ShortNumber(100 * options.slow_share)),
+        WithSlowReplica(scenario, options.slow_share), WhyNoSlowReplica(scenario));
   }
-  const bool has_rate = HasRate(scenario.workload->arrivals.process);
+  const std::string no_rate = WhyNoRate(scenario);
+  const std::string no_failure = no_rate.empty() ? WhyNoFailure(cluster.failures) : no_rate;
+  const std::string for_s = Format(" fails for {} s", ShortNumber(cluster.failures.restart_s));
   std::int64_t first = 0;  // of the pool
-  for (std::size_t i = 0; i < pools.size() && has_rate; first += pools[i++].replicas) {
-    std::vector<std::int64_t> together = {1};
-    const std::int64_t node = pools.size() == 1 ? ReplicasOfANode(scenario) : 1;
-    if (node > 1) together.push_back(node);
-    for (const std::int64_t replicas : together) {
-      if (pools[i].replicas <= replicas) continue;
-      std::optional<Scenario> failed = WithFailure(scenario, first, replicas);
-      if (!failed) continue;
-      const std::string who = replicas == 1 ? "one replica" + OfPool(pools, i)
-                                            : Format("a node of {} replicas", replicas);
-      const double restart_s = failed->cluster.failures.restart_s;
-      drills.push_back(
-          {Format("{} fails for {} s", who, ShortNumber(restart_s)), std::move(*failed)});
-    }
+  for (std::size_t i = 0; i < pools.size(); first += pools[i++].replicas) {
+    if (pools[i].replicas == 1) continue;
+    add("one replica" + OfPool(pools, i) + for_s, WithFailure(scenario, first, 1), no_failure);
   }
-  if (has_rate && pools.size() == 1 && pools[0].replicas > 1) {
-    if (std::optional<Scenario> slowed = WithSlowdown(scenario)) {
-      const double for_s = *slowed->cluster.slowdowns.for_s;
-      drills.push_back(
-          {Format("one replica twice as slow for {} s", ShortNumber(for_s)), std::move(*slowed)});
-    }
+  const std::int64_t node = ReplicasOfANode(scenario);
+  if (node > 1 && several) {
+    const std::string no_node = pools.size() > 1 ? "which pools share a node is not known"
+                                : node >= cluster.Replicas() ? "it has all replicas"
+                                                             : no_failure;
+    add(Format("a node of {} replicas", node) + for_s, WithFailure(scenario, 0, node), no_node);
   }
-  if (has_rate && pools.size() == 1) {
-    if (std::optional<Scenario> updated = WithRollingUpdate(scenario)) {
-      const RollingUpdateSpec& update = updated->cluster.rolling_update;
-      const std::int64_t replicas = pools[0].replicas;
-      drills.push_back({Format("a rolling update, {} more and {} down at a time",
-                               update.Surge(replicas), update.Unavailable(replicas)),
-                        std::move(*updated)});
-    }
+  first = 0;
+  for (std::size_t i = 0; i < pools.size(); first += pools[i++].replicas) {
+    if (pools[i].replicas == 1) continue;
+    Scenario slowed = WithSlowdown(scenario, first);
+    const std::string name = Format("one replica{} twice as slow for {} s", OfPool(pools, i),
+                                    ShortNumber(*slowed.cluster.slowdowns.for_s));
+    add(name, std::move(slowed),
+        cluster.slowdowns.On() ? "the scenario has slow replicas of its own" : no_rate);
   }
-  if (has_rate) {
-    drills.push_back({Format("{} times the load for {} s", ShortNumber(options.spike),
-                             ShortNumber(options.spike_s)),
-                      WithSpike(scenario, options)});
-  }
+  const RollingUpdateSpec& update = cluster.rolling_update;
+  const std::int64_t replicas = cluster.pool().replicas;
+  add(Format("a rolling update, {} more and {} down at a time", update.Surge(replicas),
+             update.Unavailable(replicas)),
+      WithRollingUpdate(scenario),
+      pools.size() > 1 ? "an update is of one pool, and there are several" : no_rate);
+  add(Format("{} times the load for {} s", ShortNumber(options.spike),
+             ShortNumber(options.spike_s)),
+      WithSpike(scenario, options), no_rate);
   return drills;
 }
 

@@ -18,16 +18,19 @@ struct DrillOptions {
 struct Drill {
   std::string name;
   Scenario scenario;
+  std::string not_run;  // why it cannot be tried; "": it can
 };
+
+// The first of them as a reason; "": there is none.
+std::string ReasonOf(const Issues& issues);
 
 // Those beyond their ranges.
 Issues IssuesOf(const DrillOptions& options);
 
-// As it is; with one replica fewer, of each pool that has several; with one slow replica, of a
-// single pool that has several; of a load with a rate with one that fails in the midst of the run,
-// or all of a node, and with a rolling update by Kubernetes' defaults, where the rest of it can be
-// combined with these; with a spike. The slow one
-// needs step times that go by the GPU's figures.
+// As it is; with one replica fewer, of each pool that has several; with one slow replica; of a load
+// with a rate with one that fails in the midst of the run, of each pool, or all of a node, with one
+// that is slow for a while, with a rolling update by Kubernetes' defaults, and with a spike. Those
+// that cannot be tried say why in `not_run`.
 std::vector<Drill> DrillsOf(const Scenario& scenario, const DrillOptions& options);
 
 }  // namespace servecast

@@ -307,40 +307,46 @@ class Drills final : public Question::Answerer {
   bool Advance(std::int64_t max_steps) override {
     if (!current_) return true;
     if (!current_->Advance(max_steps)) return false;
-    done_.emplace_back(drills_[done_.size()].name, current_->Snapshot(ReportDetail::kSummary));
+    done_.emplace_back(drills_[next_++].name, current_->Snapshot(ReportDetail::kSummary));
     return !Begin();
   }
   double Progress() const override {
     if (!current_) return 1;
     const auto count = static_cast<double>(drills_.size());
-    return (static_cast<double>(done_.size()) + current_->Progress()) / count;
+    return (static_cast<double>(next_) + current_->Progress()) / count;
   }
-  void Write(JsonWriter& out) const override { WriteDrills(done_, out); }
-  std::string Sentence() const override { return DrillsSentence(done_); }
+  void Write(JsonWriter& out) const override { WriteDrills(done_, drills_, out); }
+  std::string Sentence() const override { return DrillsSentence(done_, drills_); }
   const Issues& Problems() const override { return problems_; }
 
  private:
   Drills(std::vector<Drill> drills, Trace trace)
       : drills_(std::move(drills)), trace_(std::move(trace)) {}
 
-  // The next one; false: there is none, or it cannot be run.
+  // The next one that can run; false: there is none, or the scenario as it is cannot.
   bool Begin() {
     current_.reset();
-    if (done_.size() == drills_.size()) return false;
-    const Drill& drill = drills_[done_.size()];
-    Result<Experiment> made = Experiment::Create(drill.scenario, trace_);
-    if (made.ok()) {
-      current_.emplace(std::move(made.value()));
-      return true;
+    for (; next_ < drills_.size(); ++next_) {
+      Drill& drill = drills_[next_];
+      if (!drill.not_run.empty()) continue;
+      Result<Experiment> made = Experiment::Create(drill.scenario, trace_);
+      if (made.ok()) {
+        current_.emplace(std::move(made.value()));
+        return true;
+      }
+      if (next_ == 0) {
+        problems_ = made.issues();
+        return false;
+      }
+      drill.not_run = ReasonOf(made.issues());
     }
-    problems_ = made.issues();
-    for (Issue& issue : problems_) issue.message = drill.name + ": " + issue.message;
     return false;
   }
 
   std::vector<Drill> drills_;
   Trace trace_;
   DrillReports done_;
+  std::size_t next_ = 0;  // of the drills
   std::optional<Experiment> current_;
   Issues problems_;
 };

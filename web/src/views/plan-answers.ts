@@ -256,7 +256,7 @@ function growthColumns({ schedule }: Growth): Readonly<Record<string, Float64Arr
 const bad = new Set<VerdictState>(['misses', 'overloaded', 'does_not_fit']);
 
 export function renderDrills({ answer: any, plan }: AnswerContext): Answered {
-  const { drills } = any as Drills;
+  const { drills, not_run: notRun } = any as Drills;
   const broken = drills.filter(({ report }) => bad.has(report.verdict.state)).map(({ drill }) => drill);
   const near = drills.filter(({ report }) => report.verdict.state === 'near').map(({ drill }) => drill);
   const said =
@@ -276,9 +276,12 @@ export function renderDrills({ answer: any, plan }: AnswerContext): Answered {
           <td class="state" data-head="Verdict">${renderSign(report.verdict.state)}</td>
           <td data-head="Closest target">${target ? targetText(target) : '–'}${unserved > 0 ? html`<small>; ${formatPercent(unserved)} of requests unserved</small>` : nothing}</td>
           <td data-head="Serves, req/s">${formatNumber(report.overload?.served_per_s ?? report.requests_per_s)}</td></tr>`;
-      })}</tbody></table>
+      })}${notRun.map(
+        ({ drill, reason }) =>
+          html`<tr><th scope="row">${head(drill)}</th><td colspan="3">Not run: ${reason}</td></tr>`,
+      )}</tbody></table>
     </div>
-    <p class="plan-note">${drills.some(({ drill }) => drill.includes('fewer')) ? '' : 'No pool has a replica to lose. '}${drills.some(({ drill }) => drill.includes('fails')) ? 'A replica that fails loses the requests that it has, and comes back with empty caches; the router notices at once.' : 'Not modelled: requests in flight on a replica that fails.'}</p>`;
+    <p class="plan-note">${drills.some(({ drill }) => drill.includes('fails')) ? 'A replica that fails loses the requests that it has, and comes back with empty caches; the router notices at once.' : 'Not modelled: requests in flight on a replica that fails.'}</p>`;
   return { figure: headline(said, ''), body };
 }
 
