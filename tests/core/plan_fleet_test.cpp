@@ -259,6 +259,12 @@ TEST(Advise, GpusMayBeCutOtherwise) {
   EXPECT_EQ(words({R"(cluster.pools=[{"role":"prefill","replicas":3},)"
                    R"({"role":"decode","replicas":2,"tensor_parallel":2}])"}),
             (Words{"4 replicas of TP 1 for decode", "1 replica of TP 4 for decode"}));
+  // Experts are shared by as many replicas as before, or by as many GPUs.
+  EXPECT_EQ(words({R"(model={"preset":"mixtral-8x7b"})", "cluster.pools.0.replicas=2",
+                   "cluster.pools.0.tensor_parallel=2",
+                   "cluster.pools.0.attention_data_parallel=2"}),
+            (Words{"4 replicas of TP 1", "4 replicas of TP 1 with attention data parallel 4",
+                   "1 replica of TP 4 that share no experts"}));
 }
 
 using Words = std::vector<std::string>;

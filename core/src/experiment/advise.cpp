@@ -108,18 +108,29 @@ class Lister {
     }
   }
 
-  // The same GPUs in more and smaller replicas, and in fewer and larger ones.
+  // The same GPUs in more and smaller replicas, and in fewer and larger ones. Experts are shared by
+  // as many replicas as before, or by as many GPUs.
   void CutOtherwise(std::size_t p) {
     const PoolSpec& pool = pools_[p];
-    const auto cut = [&](std::int64_t width, std::int64_t replicas) {
-      Add(Format("{} of TP {}{}", Count(replicas, "replica"), width, OfPool(pools_, p)),
-          {Format("cluster.pools.{}.tensor_parallel={}", p, width),
-           Format("cluster.pools.{}.replicas={}", p, replicas)});
+    const std::int64_t group = pool.attention_data_parallel;
+    const auto cut = [&](std::int64_t width, std::int64_t replicas, std::int64_t sharing) {
+      std::vector<std::string> overrides = {Format("cluster.pools.{}.tensor_parallel={}", p, width),
+                                            Format("cluster.pools.{}.replicas={}", p, replicas)};
+      std::string words = Format("{} of TP {}", Count(replicas, "replica"), width);
+      if (sharing != group) {
+        overrides.push_back(Format("cluster.pools.{}.attention_data_parallel={}", p, sharing));
+        words += sharing > 1 ? Format(" with attention data parallel {}", sharing)
+                             : " that share no experts";
+      }
+      Add(words + OfPool(pools_, p), std::move(overrides));
     };
-    if (pool.tensor_parallel % 2 == 0) cut(pool.tensor_parallel / 2, 2 * pool.replicas);
-    if (pool.replicas % (2 * pool.attention_data_parallel) == 0) {
-      cut(2 * pool.tensor_parallel, pool.replicas / 2);
+    const std::int64_t width = pool.tensor_parallel;
+    if (width % 2 == 0) {
+      cut(width / 2, 2 * pool.replicas, group);
+      if (s_.model.num_local_experts > 0) cut(width / 2, 2 * pool.replicas, 2 * group);
     }
+    if (pool.replicas % (2 * group) == 0) cut(2 * width, pool.replicas / 2, group);
+    if (group % 2 == 0) cut(2 * width, pool.replicas / 2, group / 2);
   }
 
   void Router() {
