@@ -1241,8 +1241,8 @@ export interface PoolReport {
   readonly tensor_parallel: number;
   readonly pipeline_parallel: number;
   readonly gpus: number;
-  /** That the KV blocks of a replica hold. */
-  readonly kv_tokens: number;
+  /** That the KV blocks of a replica hold; null, as all of KV: it runs encoders. */
+  readonly kv_tokens: number | null;
   /** $, of its mean GPUs; null: its GPU has no price. */
   readonly cost_per_hour: number | null;
 }
@@ -1430,11 +1430,11 @@ export interface Report {
     readonly blocks: number;
     readonly block_size: number;
     readonly tokens: number;
-    /** By name, "" the only one. */
+    /** By name, "" the only one; null: it runs encoders. */
     readonly pools: readonly {
       readonly name: string;
       /** That the blocks of a replica hold. */
-      readonly tokens: number;
+      readonly tokens: number | null;
     }[];
   };
   /** Absent with one pipeline stage. */
@@ -1578,17 +1578,18 @@ export interface PoolRun {
   readonly steps: number;
   readonly output_tokens: number;
   readonly preemptions: number;
-  readonly kv_mean_usage: number;
-  readonly kv_peak_usage: number;
-  readonly kv_mean_fragmentation: number;
-  readonly kv_peak_fragmentation: number;
+  readonly kv_mean_usage: number | null;
+  readonly kv_peak_usage: number | null;
+  readonly kv_mean_fragmentation: number | null;
+  readonly kv_peak_fragmentation: number | null;
   readonly allocation_failures: number;
   /** Of the time: some step ran. */
   readonly busy_share: number;
   /** Of the time in which admission waited for blocks, seats or tokens. */
   readonly blocked_share: number;
-  readonly mfu: number;
-  readonly bandwidth_use: number;
+  /** As that of all; null: it runs encoders. */
+  readonly mfu: number | null;
+  readonly bandwidth_use: number | null;
   /** Of its GPUs and tokens; absent where the power of its GPU is not known. */
   readonly power?: Power;
   /** Absent where no pool's replicas come and go. */
@@ -1686,7 +1687,7 @@ export interface RunFigures {
     readonly busy_share: readonly number[];
     /** Requests placed on it that had not ended, over time. */
     readonly mean_outstanding: readonly number[];
-    readonly kv_peak_usage: readonly number[];
+    readonly kv_peak_usage: readonly (number | null)[];
     readonly ttft_mean_ms: readonly (number | null)[];
   };
   /** Replicas that came and went; absent where their number is fixed. */
@@ -1797,13 +1798,13 @@ export interface RunFigures {
     readonly peak_fragmentation: number;
     /** Times that KV blocks were asked for and there were not enough. */
     readonly allocation_failures: number;
-    /** By name, "" the only one. */
+    /** By name, "" the only one; null: it runs encoders. */
     readonly pools: readonly {
       readonly name: string;
       /** Over time. */
-      readonly mean_usage: number;
+      readonly mean_usage: number | null;
       /** At most. */
-      readonly peak_usage: number;
+      readonly peak_usage: number | null;
     }[];
     /** Garbage collections (an option), and their time in all. */
     readonly gc_passes: number;

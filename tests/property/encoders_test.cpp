@@ -6,6 +6,7 @@
 
 #include "core/documents.h"
 #include "gtest/gtest.h"
+#include "nlohmann/json.hpp"
 #include "servecast/export.h"
 #include "testing/asked.h"
 #include "testing/encode_cases.h"
@@ -73,6 +74,19 @@ TEST(Encoders, Report_HasThePoolItsTransfersAndItsCost) {
   EXPECT_EQ(r.counts.encoded_images, r.completed);
   EXPECT_GT(r.images.ttft_ms.value_or(0), 0);
   for (const SanityCheck& check : r.sanity) EXPECT_TRUE(check.ok) << check.name;
+  // It has no KV cache, and runs nothing of the language model.
+  const nlohmann::json figures = nlohmann::json::parse(ReportJson(r, ReportParts::kSummary));
+  for (const char* name : {"kv_tokens", "kv_mean_usage", "kv_peak_usage", "kv_mean_fragmentation",
+                           "kv_peak_fragmentation", "mfu", "bandwidth_use"}) {
+    EXPECT_TRUE(figures["pools"][0][name].is_number()) << name;
+    EXPECT_TRUE(figures["pools"][1][name].is_null()) << name;
+  }
+  for (const char* name : {"tokens", "mean_usage", "peak_usage"}) {
+    EXPECT_TRUE(figures["kv"]["pools"][0][name].is_number()) << name;
+    EXPECT_TRUE(figures["kv"]["pools"][1][name].is_null()) << name;
+  }
+  EXPECT_TRUE(figures["replicas"]["kv_peak_usage"][0].is_number());
+  EXPECT_TRUE(figures["replicas"]["kv_peak_usage"][1].is_null());
 }
 
 // Conversations send their images once more with each turn; a client's next request waits.

@@ -272,11 +272,11 @@ struct PoolReport {
 
 // One of several replicas.
 struct ReplicaReport {
-  std::int64_t requests = 0;    // placed on it
-  double busy_share = 0;        // of the run's time: some step ran
-  double mean_outstanding = 0;  // requests placed on it that had not ended, over time
-  double kv_peak_usage = 0;
-  std::optional<double> ttft_mean_ms;  // none: no request of it got its first token
+  std::int64_t requests = 0;            // placed on it
+  double busy_share = 0;                // of the run's time: some step ran
+  double mean_outstanding = 0;          // requests placed on it that had not ended, over time
+  std::optional<double> kv_peak_usage;  // none: it runs encoders alone
+  std::optional<double> ttft_mean_ms;   // none: no request of it got its first token
 };
 
 // Replicas that failed and came back, or were cut off as they drained; those up over time are in

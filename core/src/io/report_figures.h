@@ -282,6 +282,12 @@ void VisitLives(const ScalingReport& s, bool of_all, Put& put) {
   put.List("draining", {"", ""}, s.steps, [](const Step& step) { return step.draining; });
 }
 
+// A figure of KV memory or of the language model's work, null of a pool that runs encoders alone.
+template <class T>
+std::optional<T> UnlessEncoders(const PoolReport& p, T figure) {
+  return p.role == PoolRole::kEncode ? std::nullopt : std::optional<T>(figure);
+}
+
 template <class Put>
 void VisitPool(const PoolReport& p, const ScalingReport* scaling, Scope scope, Put& put) {
   put("name", {"", ""}, p.name);
@@ -300,20 +306,22 @@ void VisitPool(const PoolReport& p, const ScalingReport* scaling, Scope scope, P
     put("preemptions", {"", ""}, p.preemptions);
   }
   if (scope.all) {
-    put("kv_tokens", {"tokens", "That the KV blocks of a replica hold."}, p.kv_tokens);
+    put("kv_tokens",
+        {"tokens", "That the KV blocks of a replica hold; null, as all of KV: it runs encoders."},
+        UnlessEncoders(p, p.kv_tokens));
   }
   if (scope.run) {
-    put("kv_mean_usage", {"share", ""}, p.kv_mean_usage);
-    put("kv_peak_usage", {"share", ""}, p.kv_peak_usage);
-    put("kv_mean_fragmentation", {"share", ""}, p.kv_mean_fragmentation);
-    put("kv_peak_fragmentation", {"share", ""}, p.kv_peak_fragmentation);
+    put("kv_mean_usage", {"share", ""}, UnlessEncoders(p, p.kv_mean_usage));
+    put("kv_peak_usage", {"share", ""}, UnlessEncoders(p, p.kv_peak_usage));
+    put("kv_mean_fragmentation", {"share", ""}, UnlessEncoders(p, p.kv_mean_fragmentation));
+    put("kv_peak_fragmentation", {"share", ""}, UnlessEncoders(p, p.kv_peak_fragmentation));
     put("allocation_failures", {"", ""}, p.allocation_failures);
     put("busy_share", {"share", "Of the time: some step ran."}, p.busy_share);
     put("blocked_share",
         {"share", "Of the time in which admission waited for blocks, seats or tokens."},
         p.blocked_share);
-    put("mfu", {"share", ""}, p.mfu);
-    put("bandwidth_use", {"share", ""}, p.bandwidth_use);
+    put("mfu", {"share", "As that of all; null: it runs encoders."}, UnlessEncoders(p, p.mfu));
+    put("bandwidth_use", {"share", ""}, UnlessEncoders(p, p.bandwidth_use));
   }
   if (scope.all) {
     put("cost_per_hour", {"$", "$, of its mean GPUs; null: its GPU has no price."},

@@ -23,20 +23,20 @@ inline std::optional<double> RateOf(std::int64_t hits, std::int64_t queries) {
 // Each pool by its name, "" the only one: a mean over pools would hide who is full.
 template <class Put>
 void VisitKvOfPools(const Report& r, Scope scope, Put& put) {
-  put.Each(
-      "pools", {"", "By name, \"\" the only one."}, std::max<std::size_t>(r.pools.size(), 1),
-      [&](std::size_t i) {
-        const PoolReport* const p = r.pools.empty() ? nullptr : &r.pools[i];
-        put("name", {"", ""}, p == nullptr ? std::string_view() : p->name);
-        if (scope.all) {
-          put("tokens", {"tokens", "That the blocks of a replica hold."},
-              p == nullptr ? r.kv_tokens : p->kv_tokens);
-        }
-        if (!scope.run) return;
-        put("mean_usage", {"share", "Over time."},
-            p == nullptr ? r.kv_mean_usage : p->kv_mean_usage);
-        put("peak_usage", {"share", "At most."}, p == nullptr ? r.kv_peak_usage : p->kv_peak_usage);
-      });
+  put.Each("pools", {"", "By name, \"\" the only one; null: it runs encoders."},
+           std::max<std::size_t>(r.pools.size(), 1), [&](std::size_t i) {
+             const PoolReport* const p = r.pools.empty() ? nullptr : &r.pools[i];
+             put("name", {"", ""}, p == nullptr ? std::string_view() : p->name);
+             if (scope.all) {
+               put("tokens", {"tokens", "That the blocks of a replica hold."},
+                   p == nullptr ? r.kv_tokens : UnlessEncoders(*p, p->kv_tokens));
+             }
+             if (!scope.run) return;
+             put("mean_usage", {"share", "Over time."},
+                 p == nullptr ? r.kv_mean_usage : UnlessEncoders(*p, p->kv_mean_usage));
+             put("peak_usage", {"share", "At most."},
+                 p == nullptr ? r.kv_peak_usage : UnlessEncoders(*p, p->kv_peak_usage));
+           });
 }
 
 template <class Put>

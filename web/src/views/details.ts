@@ -9,8 +9,8 @@ import { firstRun, whichRun } from '../lib/first-run';
 
 /** Below the KV memory in use, which is of all pools together: a mean hides the fullest. */
 export function renderPoolKv(report: Report): TemplateResult | typeof nothing {
-  const { pools } = firstRun(report);
-  if (!pools) return nothing;
+  const pools = firstRun(report).pools?.filter((pool) => pool.kv_mean_usage !== null) ?? [];
+  if (pools.length < 2) return nothing;
   return html`<p class="help" id="pool-kv">KV memory by pool: ${pools.map(
     (pool, index) =>
       html`${index > 0 ? '; ' : ''}<b>${pool.name}</b> ${formatPercent(pool.kv_mean_usage)}, at most ${formatPercent(pool.kv_peak_usage)}`,

@@ -238,8 +238,10 @@ std::vector<ReplicaReport> Fleet::PerReplica(TimeNs end) const {
     reports[i].busy_share =
         static_cast<double>(recorder.busy_ns() / static_cast<TimeNs>(ranks)) / all;
     reports[i].mean_outstanding = outstanding_ns[i] / all;
-    reports[i].kv_peak_usage = static_cast<double>(recorder.peak_kv_blocks()) /
-                               static_cast<double>(pools_[node.pool].each.pool_blocks - 1);
+    if (node.role != PoolRole::kEncode) {
+      reports[i].kv_peak_usage = static_cast<double>(recorder.peak_kv_blocks()) /
+                                 static_cast<double>(pools_[node.pool].each.pool_blocks - 1);
+    }
     if (first_tokens[i] > 0) {
       reports[i].ttft_mean_ms = ttft_ns[i] / static_cast<double>(first_tokens[i]) / 1e6;
     }
