@@ -250,8 +250,9 @@ std::string PlanText(View answer, const Style& style, std::string_view question,
     out += CurveTable(answer["curve"], targets, answer["answer"]["unit"].Words(), false, style);
   }
   for (const View pool : answer["pools"].Elements()) {
-    const std::string name = pool["name"].Words();
-    out += CurveTable(pool["curve"], targets, name.empty() ? "replicas" : name, true, style);
+    const std::string name = pool["name"].Words(), role = pool["role"].Words();
+    const std::string unnamed = role == "mixed" ? "replicas" : role;
+    out += CurveTable(pool["curve"], targets, name.empty() ? unnamed : name, true, style);
   }
   if (answer["policies"].IsArray()) out += PolicyTable(answer, style);
   out += ScheduleTable(answer["schedule"], style) + HoursTable(answer, style) +

@@ -9,7 +9,9 @@
 #include "experiment/advise.h"
 #include "gtest/gtest.h"
 #include "io/pool_checks.h"
+#include "plan/answers.h"
 #include "plan/bound.h"
+#include "plan/checks.h"
 #include "plan/drill.h"
 #include "servecast/experiment.h"
 #include "servecast/plan.h"
@@ -260,11 +262,35 @@ TEST(Advise, GpusMayBeCutOtherwise) {
                    R"({"role":"decode","replicas":2,"tensor_parallel":2}])"}),
             (Words{"4 replicas of TP 1 for decode", "1 replica of TP 4 for decode"}));
   // Experts are shared by as many replicas as before, or by as many GPUs.
-  EXPECT_EQ(words({R"(model={"preset":"mixtral-8x7b"})", "cluster.pools.0.replicas=2",
-                   "cluster.pools.0.tensor_parallel=2",
-                   "cluster.pools.0.attention_data_parallel=2"}),
-            (Words{"4 replicas of TP 1", "4 replicas of TP 1 with attention data parallel 4",
-                   "1 replica of TP 4 that share no experts"}));
+  EXPECT_EQ(
+      words({R"(model={"preset":"mixtral-8x7b"})", "cluster.pools.0.replicas=2",
+             "cluster.pools.0.tensor_parallel=2", "cluster.pools.0.attention_data_parallel=2"}),
+      (Words{"4 replicas of TP 1", "4 replicas of TP 1 with attention data parallel 4",
+             "1 replica of TP 4 that share no experts"}));
+}
+
+TEST(FleetPlan, WordsOfPools_NameTheirRoles) {
+  const Scenario s = Parsed(Changed({kTargets, R"(cluster.pools=[{"role":"prefill","replicas":9},)"
+                                               R"({"role":"decode","replicas":9}])"}));
+  FleetAnswer answer;
+  answer.outcome = PlanOutcome::kFound;
+  answer.pools.resize(2);
+  answer.pools[0].replicas = answer.pools[0].low = answer.pools[0].high = 3;
+  answer.pools[1].replicas = answer.pools[1].low = answer.pools[1].high = 1;
+  EXPECT_NE(MinGpusSentence(s, answer).find("3 replicas for prefill and 1 replica for decode"),
+            std::string::npos);
+  const std::vector<Check> checks = ChecksOf(s, answer);
+  ASSERT_EQ(checks.size(), 2u);
+  EXPECT_EQ(checks[0].of, "3 replicas for prefill and 1 replica for decode");
+  EXPECT_EQ(checks[1].of, "2 replicas for prefill and 1 replica for decode");
+  answer.outcome = PlanOutcome::kUnknown;
+  answer.closest.emplace().targets.resize(2);
+  for (PlanTarget& target : answer.closest->targets) target.value = 3;
+  answer.closest_replicas = {2, 5};
+  const std::string unsure = MinGpusSentence(s, answer);
+  EXPECT_NE(unsure.find("closest is 2 replicas for prefill and 5 replicas for decode"),
+            std::string::npos)
+      << unsure;
 }
 
 using Words = std::vector<std::string>;

@@ -132,6 +132,7 @@ struct FleetAnswer {
   std::optional<NeverKept> never;  // likewise
   // kUnknown: the place whose targets are closest to being met; none: too little ran.
   std::optional<PlanPoint> closest;
+  std::vector<std::int64_t> closest_replicas;  // of each pool there
 
   // Of all pools: the answer, its ends, and the bound that no system can beat.
   std::int64_t Gpus() const;

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/text.h"
+#include "experiment/advise.h"
 #include "metrics/words.h"
 #include "servecast/workload_spec.h"
 
@@ -75,6 +76,14 @@ std::optional<double> ShareOfLimit(const SloSpec& slo, const PlanTarget& target)
 }
 
 }  // namespace
+
+std::string ReplicasInWords(const std::vector<PoolSpec>& pools) {
+  std::string words;
+  for (std::size_t i = 0; i < pools.size(); ++i) {
+    words += (i == 0 ? "" : " and ") + Count(pools[i].replicas, "replica") + OfPool(pools, i);
+  }
+  return words;
+}
 
 std::string UnsureSentence(const Scenario& scenario, const PlanPoint* closest,
                            std::string_view place) {
@@ -295,17 +304,13 @@ std::string MinGpusSentence(const Scenario& scenario, const FleetAnswer& answer)
                ? NeverSentence(scenario, answer.never, "No number of replicas")
                : "No number of replicas that can run keeps the targets: " + answer.refused + ".";
   }
+  std::vector<PoolSpec> pools = scenario.cluster.pools;
   if (answer.outcome != PlanOutcome::kFound) {
-    return UnsureSentence(scenario, answer.closest ? &*answer.closest : nullptr,
-                          answer.closest ? Count(std::llround(answer.closest->at), "replica") : "");
+    if (!answer.closest) return UnsureSentence(scenario, nullptr, "");
+    for (std::size_t i = 0; i < pools.size(); ++i) pools[i].replicas = answer.closest_replicas[i];
+    return UnsureSentence(scenario, &*answer.closest, ReplicasInWords(pools));
   }
-  std::string pools;
-  for (std::size_t i = 0; i < answer.pools.size(); ++i) {
-    const PoolRole role = scenario.cluster.pools[i].role;
-    pools += Format("{}{} replica{}{}", i == 0 ? "" : " and ", answer.pools[i].replicas,
-                    answer.pools[i].replicas == 1 ? "" : "s",
-                    role == PoolRole::kMixed ? "" : Format(" for {}", RoleName(role)));
-  }
+  for (std::size_t i = 0; i < pools.size(); ++i) pools[i].replicas = answer.pools[i].replicas;
   const bool least = std::all_of(answer.pools.begin(), answer.pools.end(),
                                  [](const auto& pool) { return pool.replicas == 1; });
   const std::int64_t low = answer.LowGpus();
@@ -322,7 +327,7 @@ std::string MinGpusSentence(const Scenario& scenario, const FleetAnswer& answer)
           ? Format(" No system could do with less than {} GPUs.", ShortNumber(answer.LeastGpus()))
           : "";
   return Format("{} GPU{} ({} to {}): {}{}.{}", answer.Gpus(), answer.Gpus() == 1 ? "" : "s",
-                answer.LowGpus(), answer.HighGpus(), pools, fewer, bound);
+                answer.LowGpus(), answer.HighGpus(), ReplicasInWords(pools), fewer, bound);
 }
 
 void WriteGrowth(const std::vector<GrowthStep>& steps, const GrowthAsked& asked, JsonWriter& out) {

@@ -24,6 +24,9 @@ inline constexpr const char* kTooFew = "Too little ran to judge the targets.";
 std::string UnsureSentence(const Scenario& scenario, const PlanPoint* closest,
                            std::string_view place);
 
+// "3 replicas for prefill and 1 replica for decode".
+std::string ReplicasInWords(const std::vector<PoolSpec>& pools);
+
 // That nothing keeps the targets; `nothing`: "No load". With the reason, where it is known.
 std::string NeverSentence(const Scenario& scenario, const std::optional<NeverKept>& never,
                           std::string_view nothing);

@@ -7,6 +7,7 @@
 #include "base/text.h"
 #include "metrics/unseen.h"
 #include "metrics/words.h"
+#include "plan/answers.h"
 #include "plan/line.h"
 #include "plan/strain.h"
 
@@ -160,13 +161,9 @@ std::vector<Check> ChecksOf(const Scenario& scenario, const FleetAnswer& answer)
   std::vector<Check> checks;
   if (answer.outcome != PlanOutcome::kFound) return checks;
   const auto add = [&](const Scenario& s, bool holds) {
-    std::string of;
-    for (const PoolSpec& pool : s.cluster.pools) {
-      of += Format("{}{}", of.empty() ? "" : " and ", Count(pool.replicas, "replica"));
-    }
     const bool alone = s.cluster.pools.size() == 1;
     const double at = alone ? static_cast<double>(s.cluster.pool().replicas) : 0;
-    checks.push_back({std::move(of), s, holds, at});
+    checks.push_back({ReplicasInWords(s.cluster.pools), s, holds, at});
   };
   Scenario found = scenario;
   for (std::size_t i = 0; i < answer.pools.size(); ++i) {

@@ -194,7 +194,7 @@ struct FleetPlan::State {
     FleetAnswer found;
     found.outcome = outcome;
     if (outcome != PlanOutcome::kFound) {
-      if (outcome == PlanOutcome::kUnknown) found.closest = Closest();
+      if (outcome == PlanOutcome::kUnknown) FindClosest(found);
       answer = std::move(found);
       return true;
     }
@@ -233,15 +233,16 @@ struct FleetPlan::State {
     return true;
   }
 
-  std::optional<PlanPoint> Closest() const {
-    std::optional<PlanPoint> closest;
+  void FindClosest(FleetAnswer& found) const {
     for (const auto& [question, tried] : answers) {
       if (tried.outcome != PlanOutcome::kUnknown) continue;
       for (const PlanPoint& point : tried.curve) {
-        if (!closest || point.strain < closest->strain) closest = point;
+        if (found.closest && point.strain >= found.closest->strain) continue;
+        found.closest = point;
+        found.closest_replicas = question.others;
+        if (question.pool < own.size()) found.closest_replicas[question.pool] = Whole(point.at);
       }
     }
-    return closest;
   }
 
   bool Spent() const { return options.most_work_in_all > 0 && work >= options.most_work_in_all; }
