@@ -353,7 +353,11 @@ void NameFound(const Json& resolved, const Json& changed, Issue& issue) {
   if (mark == std::string::npos) return;
   const Json* value = ValueAt(resolved, issue.path);
   if (value == nullptr) value = ValueAt(changed, issue.path);
-  issue.message.replace(mark + 6, 1, value == nullptr ? "a value" : ShortJson(*value));
+  const bool whole = value != nullptr && value->is_object();  // its members are not to blame
+  issue.message.replace(mark + 6, 1,
+                        value == nullptr ? "a value"
+                        : whole          ? "one"
+                                         : ShortJson(*value));
 }
 
 // Adds what fields say together, but where a field beside them is wrong already: what it would be
