@@ -14,11 +14,23 @@
 namespace servecast {
 namespace {
 
-void CheckSchedule(const std::string& at, const NumberTable& rows, Issues& issues) {
+void CheckSchedule(const std::string& at, const ScalingSpec& scaling, Issues& issues) {
+  const NumberTable& rows = scaling.schedule;
   const auto bad = [&](std::size_t row) {
     return rows[row][1] != std::floor(rows[row][1]) ||
            (row > 0 && rows[row][0] <= rows[row - 1][0]) || (row == 0 && rows[row][0] <= 0);
   };
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    const double replicas = rows[row][1];
+    if (replicas == std::floor(replicas) &&
+        (replicas < static_cast<double>(scaling.min_replicas) ||
+         replicas > static_cast<double>(scaling.max_replicas))) {
+      AddOnce({Format("{}/schedule/{}", at, row),
+               Format("found {} replicas, allowed {} to {}: min_replicas to max_replicas",
+                      NumberText(replicas), scaling.min_replicas, scaling.max_replicas)},
+              issues);
+    }
+  }
   for (std::size_t row = 0; row < rows.size(); ++row) {
     if (!bad(row)) continue;
     return AddOnce({Format("{}/schedule/{}", at, row),
@@ -154,7 +166,7 @@ void CheckScaling(const ClusterSpec& cluster, std::size_t number, Issues& issues
                          "an engine wakes depends on where its weights are",
                          scaling.warm_replicas));
   }
-  if (scaling.policy == "schedule") CheckSchedule(at, scaling.schedule, issues);
+  if (scaling.policy == "schedule") CheckSchedule(at, scaling, issues);
   if (FindScaler(scaling.policy).plans) CheckPlanner(cluster, number, at, issues);
 }
 
