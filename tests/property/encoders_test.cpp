@@ -157,6 +157,11 @@ TEST(Encoders, WhatDoesNotGoTogether_IsToldByPath) {
     const Issues issues = IssuesOf(WithImages({set}));
     EXPECT_NE(Listed(issues).find(path), std::string::npos) << set << "\n" << Listed(issues);
   }
+  // One cause, one issue.
+  for (const char* set : {R"(cluster.scaling={"policy":"hpa"})",
+                          R"(cluster.pools=[{},{"role":"encode","scaling":{"policy":"hpa"}}])"}) {
+    EXPECT_EQ(IssuesOf(WithImages({set})).size(), 1u) << set;
+  }
   EXPECT_NE(Listed(IssuesOf(Changed({"cluster.encode_router.policy=random"})))
                 .find("/cluster/encode_router/policy"),
             std::string::npos);

@@ -96,6 +96,15 @@ void Describe(FieldVisitor& v, EppSpec& s, const EppSpec& base, bool active) {
 
 void Describe(FieldVisitor& v, ScalingSpec& s, const ScalingSpec& base);
 
+// Those that look at no prompts and no KV caches: an encoder has neither.
+std::vector<RouterEntry> RoutersOfEncoders() {
+  std::vector<RouterEntry> blind;
+  for (const RouterEntry& e : Routers()) {
+    if (!e.reads_content && !e.reads_tokens && !e.reads_engines) blind.push_back(e);
+  }
+  return blind;
+}
+
 // A section of a pool's own, where it is other than the scenario's. Read, null takes away what has
 // no value by default.
 template <class Spec>
@@ -529,8 +538,10 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
     ListOf pools(s.cluster.pools, base.cluster.pools,
                  [&s](FieldVisitor& w, PoolSpec& p, const PoolSpec& b) { Describe(w, p, b, s); });
     inner.List({.name = "pools", .min = 1, .max = 16, .help = "groups of equal replicas"}, pools);
-    Choices routers;
+    Choices routers, of_encoders;
     for (const RouterEntry& entry : Routers()) routers.push_back(entry.name);
+    const std::vector<RouterEntry> encoders = RoutersOfEncoders();
+    for (const RouterEntry& entry : encoders) of_encoders.push_back(entry.name);
     inner.Object({.name = "router"}, [&](FieldVisitor& router) {
       Fields<ClusterSpec>(router, s.cluster, base.cluster)
           .Policy({.name = "policy", .help = "how the replica that serves a request is chosen"},
@@ -553,9 +564,10 @@ void DescribeScenario(FieldVisitor& v, Scenario& s, const Scenario& base) {
       Fields<ClusterSpec>(router, s.cluster, base.cluster)
           .Policy({.name = "policy",
                    .help = "how the replica that encodes a request's images is chosen"},
-                  &ClusterSpec::encode_router, routers);
-      DescribeParams("policy", Routers(), s.cluster.encode_router, router,
-                     s.cluster.encode_router_params, base.cluster.encode_router_params);
+                  &ClusterSpec::encode_router, of_encoders);
+      DescribeParams<RouterEntry>("policy", encoders, s.cluster.encode_router, router,
+                                  s.cluster.encode_router_params,
+                                  base.cluster.encode_router_params);
     });
     inner.Object({.name = "disaggregation", .idle = idle && no_encoders}, [&](FieldVisitor& d) {
       Describe(d, s.cluster.disaggregation, base.cluster.disaggregation);

@@ -91,7 +91,11 @@ void CheckEncoders(const Scenario& s, std::size_t pool, Issues& issues) {
   if (!s.workload->HasImages()) {
     refuse("role", "found \"encode\", allowed with workload.images only: text needs no encoder");
   }
-  if (cluster.Scales() && !cluster.scaling.On()) {
+  // That of all, or of this pool, is refused at its own path.
+  const bool others = std::any_of(pools.begin(), pools.end(), [](const PoolSpec& other) {
+    return other.role != PoolRole::kEncode && other.scaling && other.scaling->On();
+  });
+  if (others) {
     refuse("role",
            "found \"encode\", allowed without scalers: replicas that come and go beside encoders "
            "are not modelled");
@@ -104,13 +108,6 @@ void CheckEncoders(const Scenario& s, std::size_t pool, Issues& issues) {
     refuse("scheduler",
            "found one, allowed none in a pool that encodes images: it serves requests in the order "
            "in which they come");
-  }
-  const RouterEntry& router = FindRouter(cluster.encode_router);
-  if (router.reads_content || router.reads_tokens || router.reads_engines || router.name == "epp") {
-    issues.push_back({"/cluster/encode_router/policy",
-                      Format("found \"{}\", allowed one that looks at no prompts and no KV caches: "
-                             "an encoder has neither",
-                             router.name)});
   }
 }
 
