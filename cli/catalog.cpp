@@ -25,9 +25,9 @@ constexpr const char* kCatalogHelp =
     "\n"
     "Lists presets, policies, every field of a scenario with unit, range, default and help, and "
     "the\n"
-    "columns of the files that run writes; or the presets of one kind, or the fields whose path "
-    "or\n"
-    "help has a word, in at most 80 columns. report: every figure of a report's JSON.\n"
+    "columns of the files that run writes; or the presets of one kind, or the fields with a "
+    "word\n"
+    "in path, choices or help, in at most 80 columns. report: every figure of a report's JSON.\n"
     "\n"
     "  -o text|json  text is the default, in a pipe, too; --json is -o json\n"
     "\n"
@@ -82,12 +82,24 @@ std::string RangeOfField(View field) {
   return otherwise.empty() ? text : text + ", default " + otherwise;
 }
 
+// "with cluster.scaling.policy keda or wva": what a field that not every document has comes with.
+std::string WithWords(View when) {
+  std::string values;
+  for (const View value : when["values"].Elements()) {
+    values += (values.empty() ? " " : " or ") + value.Plain();
+  }
+  return values.empty() ? "" : "with " + SetPath(when["path"].Words()) + values;
+}
+
 std::string FieldsText(const std::string& word, bool json, const Style& style) {
   const ParsedAnswer catalogue{CommandCatalogJson()};
   std::string text;
   for (const View field : catalogue.root()["fields"].Elements()) {
     const std::string path = SetPath(field["path"].Words()), help = field["help"].Words();
-    const std::string all = LowerCase(path + " " + help);
+    const std::string with = WithWords(field["when"]);
+    std::string all = path + " " + help + " " + with;
+    for (const View choice : field["choices"].Elements()) all += " " + choice.Plain();
+    all = LowerCase(all);
     if (all.find(LowerCase(word)) == std::string::npos) continue;
     if (json) {
       text += (text.empty() ? "" : ",\n") + field.Json();
@@ -96,6 +108,7 @@ std::string FieldsText(const std::string& word, bool json, const Style& style) {
     text += style.In(Tone::kStrong, path) + "\n";
     text += Wrapped(style, "    ", RangeOfField(field));
     text += Wrapped(style, "    ", help);
+    if (!with.empty()) text += Wrapped(style, "    ", with);
   }
   return json && !text.empty() ? "[\n" + text + "\n]\n" : text;
 }
@@ -134,7 +147,7 @@ int PrintPart(const Words& asked, bool json) {
                            : report ? (json ? ReportDictionaryJson() + "\n" : ReportText(style))
                                     : KindText(asked[0], json, style);
   if (text.empty()) {
-    return Usage(field ? "no field has " + asked[1] + " in its path or help"
+    return Usage(field ? "no field has " + asked[1] + " in its path, choices or help"
                        : "catalog: found " + asked[0] +
                              ", allowed models, gpus, engines, workloads, scenarios, report or "
                              "field WORD");

@@ -289,6 +289,16 @@ test('Catalog_OfAKindOrAWord_IsPartOfTheWhole', { skip: slow }, () => {
   assert.match(servecast(['catalog', '-o', 'csv']).stderr, /-o: found csv, allowed text or json/);
   assert.equal(servecast(['catalog', 'nonsense']).status, 2);
   assert.equal(servecast(['catalog', 'field', 'no-such-word']).status, 2);
+  // A word of its choices, or of what a field comes with.
+  const planner = servecast(['catalog', 'field', 'dynamo']).stdout;
+  assert.match(planner, /^cluster\.scaling\.policy$/m);
+  assert.match(
+    planner,
+    /^cluster\.scaling\.optimization_target\n(?: {4}.*\n)+? {4}with cluster\.scaling\.policy dynamo$/m,
+  );
+  const encoders = servecast(['catalog', 'field', 'encode_router']).stdout;
+  assert.match(encoders, /choice: round_robin random least_outstanding power_of_two/);
+  assert.doesNotMatch(encoders, /prefix|kv_/);
 });
 
 test('Estimate_AsJson_HasTheFiguresOfItsText', () => {
