@@ -266,6 +266,19 @@ TEST(ImportImages, OfSglangsBenchmark) {
   EXPECT_TRUE(Warns(Import("python -m sglang.bench_serving --dataset-name image "
                            "--image-resolution huge"),
                     "--image-resolution huge: found no size; 1080p here"));
+  const Imported none =
+      Import("python -m sglang.bench_serving --dataset-name image --image-count 0");
+  EXPECT_TRUE(Warns(none, "--image-count 0: no request has an image"));
+  EXPECT_EQ(none.document.find("images"), std::string::npos) << none.document;
+}
+
+TEST(ImportOptions, EmptyWords_AreNothing) {
+  for (const char* option : {"--prefill ''", "--prefill="}) {
+    const Imported router =
+        Import(std::string("python -m sglang_router.launch_router --pd-disaggregation ") + option +
+               " --decode http://a:1");
+    EXPECT_TRUE(Warns(router, "--prefill: found nothing behind it; ")) << Listed(router);
+  }
 }
 
 // SGLang and TensorRT-LLM may split each expert over a part of the group.

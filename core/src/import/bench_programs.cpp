@@ -262,8 +262,10 @@ class BenchLoad {
     if (!said.empty() && size.name != said) {
       draft_.Warn(Format("--image-resolution {}: found no size; 1080p here", ShownText(said)));
     }
+    const double count = Number("image-count", 1);
+    if (count < 1) return draft_.Warn("--image-count 0: no request has an image");
     draft_.Take("workload.images",
-                {{"per_request", NumberJson(std::max(1.0, Number("image-count", 1)))},
+                {{"per_request", NumberJson(count)},
                  {"width", NumberJson(size.width)},
                  {"height", NumberJson(size.height)}},
                 from);

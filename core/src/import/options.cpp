@@ -112,18 +112,19 @@ bool IsChoice(std::string_view choices, std::string_view word) {
 std::string_view Unreadable(const GivenOption& given) {
   const Option& option = *given.option;
   const std::string_view value = given.value ? std::string_view(*given.value) : "";
+  const bool none = value.find_first_not_of(' ') == std::string_view::npos;
   const bool variable = value.find('$') == 0;
   constexpr std::string_view kUnset = "the text does not say what that is";
   switch (option.value) {
     case OptionValue::kName:
-      return given.value ? "" : "found nothing behind it";
+      return none ? "found nothing behind it" : "";
     case OptionValue::kFlag:
     case OptionValue::kSwitch:
       if (!given.value || TruthIn(value)) return "";
       return variable ? kUnset : "found neither true nor false behind it";
     case OptionValue::kText:
     case OptionValue::kWords:
-      if (!given.value) return "found nothing behind it";
+      if (none) return "found nothing behind it";
       if (variable) return kUnset;
       return option.choices.empty() || IsChoice(option.choices, value) ? "" : kNotModelled;
     case OptionValue::kCount:
@@ -166,7 +167,9 @@ std::string PlainName(std::string_view written) {
   return name;
 }
 
-std::string GivenOption::Words() const { return value ? name + " " + *value : name; }
+std::string GivenOption::Words() const {
+  return value && !value->empty() ? name + " " + *value : name;
+}
 
 void GivenOptions::LeaveUnread(std::size_t used, bool traffic, Draft& draft) {
   const auto unread = [&draft, traffic](const GivenOption& given) {
