@@ -288,6 +288,16 @@ TEST(Designs, WrongAxes_AreAllNamed) {
     ASSERT_FALSE(search.ok()) << scaled;
     EXPECT_NE(Listed(search.issues()).find("a plan goes by a fixed number"), std::string::npos);
   }
+  const auto refused = [](const std::string& set, const char* axis) {
+    const auto search = DesignSearch::Create(Document({set}), AxesFrom({axis}));
+    return search.ok() ? "" : search.issues()[0].path;
+  };
+  const std::string failing = R"(cluster.failures={"schedule":[[60,0]]})";
+  EXPECT_EQ(refused(failing, "seed=1,2"), "/cluster/failures/schedule");
+  EXPECT_EQ(refused(R"(cluster.slowdowns={"schedule":[[60,0]],"for_s":9,"factor":2})", "seed=1,2"),
+            "/cluster/slowdowns/schedule");
+  EXPECT_EQ(refused(R"(cluster.rolling_update={"at_s":9})", "seed=1,2"), "/cluster/rolling_update");
+  EXPECT_EQ(refused(failing, "cluster.pools.0.replicas=1,2"), "");
 }
 
 // Times of one server say nothing of another; its settings may vary.

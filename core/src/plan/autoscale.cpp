@@ -473,16 +473,7 @@ Result<AutoscalePlan> AutoscalePlan::Create(Scenario scenario, Trace trace,
   }
   scenario.cluster.scaling = scenario.cluster.ScalingOf(scenario.cluster.pool());
   scenario.cluster.pool().scaling.reset();
-  if (!scenario.cluster.failures.schedule.empty()) {
-    issues.push_back({"/cluster/failures/schedule",
-                      "found rows that name replicas, allowed none where their number is asked "
-                      "for: mtbf_s fails them by chance"});
-  }
-  if (!scenario.cluster.slowdowns.schedule.empty()) {
-    issues.push_back({"/cluster/slowdowns/schedule",
-                      "found rows that name replicas, allowed none where their number is asked "
-                      "for: mean_gap_s makes them slow by chance"});
-  }
+  CheckNamesNoReplica(scenario, issues);
   if (scenario.cluster.rolling_update.On()) {
     issues.push_back(
         {"/cluster/rolling_update", "found one, allowed none: it is not modelled beside a scaler"});

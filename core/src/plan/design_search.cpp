@@ -202,8 +202,10 @@ Result<DesignSearch> DesignSearch::Create(const std::string& document, std::vect
   const Result<Scenario> own = ParseScenario(document);
   if (!own.ok()) return Issues(own.issues());
   Issues issues;
-  CheckIsNotScaled(own.value(), issues);
-  CheckIsNotCapped(own.value(), issues);
+  CheckCanPlan(own.value(), issues);
+  const bool counts = std::any_of(designs.value().begin(), designs.value().end(),
+                                  [](const Design& design) { return !design.fixed; });
+  if (counts) CheckNamesNoReplica(own.value(), issues);
   if (!issues.empty()) return issues;
   if (own.value().slo.empty()) {
     return Issue{"/slo", "found no target, allowed one at least: a plan keeps targets"};

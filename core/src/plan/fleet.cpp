@@ -308,16 +308,9 @@ Result<FleetPlan> FleetPlan::Create(Scenario scenario, Trace trace, PlanOptions 
                "of several alike should have fewer replicas is no question of capacity",
                cluster.pools.size())};
   }
-  if (!cluster.failures.schedule.empty()) {
-    return Issue{"/cluster/failures/schedule",
-                 "found rows that name replicas, allowed none where their number is asked for: "
-                 "mtbf_s fails them by chance"};
-  }
-  if (!cluster.slowdowns.schedule.empty()) {
-    return Issue{"/cluster/slowdowns/schedule",
-                 "found rows that name replicas, allowed none where their number is asked for: "
-                 "mean_gap_s makes them slow by chance"};
-  }
+  Issues issues;
+  CheckNamesNoReplica(scenario, issues);
+  if (!issues.empty()) return issues;
   options.line = PlanLine::kReplicas;
   options.pool = 0;
   Result<Plan> first = Plan::Create(scenario, trace, options);

@@ -71,6 +71,20 @@ void CheckIsNotCapped(const Scenario& scenario, Issues& issues) {
                            *arrivals.max_concurrency)});
 }
 
+void CheckNamesNoReplica(const Scenario& scenario, Issues& issues) {
+  constexpr const char* kNamed =
+      "found rows that name replicas, allowed none where their number is asked for: ";
+  const ClusterSpec& cluster = scenario.cluster;
+  if (!cluster.failures.schedule.empty()) {
+    issues.push_back(
+        {"/cluster/failures/schedule", std::string(kNamed) + "mtbf_s fails them by chance"});
+  }
+  if (!cluster.slowdowns.schedule.empty()) {
+    issues.push_back({"/cluster/slowdowns/schedule",
+                      std::string(kNamed) + "mean_gap_s makes them slow by chance"});
+  }
+}
+
 std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options) {
   const auto from = [](double own, std::string_view unit) {
     return Line{own, own / kFarthest, own * kFarthest, 0, false, unit};

@@ -37,6 +37,9 @@ void CheckCanPlan(const Scenario& scenario, Issues& issues);
 void CheckIsNotScaled(const Scenario& scenario, Issues& issues);  // of these
 void CheckIsNotCapped(const Scenario& scenario, Issues& issues);
 
+// A plan that asks for the number of replicas: the issues of rows that name one.
+void CheckNamesNoReplica(const Scenario& scenario, Issues& issues);
+
 // The scenario with so much of it. Requires: LineOf, and `at` within its ends.
 Scenario ScenarioAt(const Scenario& scenario, const PlanOptions& options, double at);
 
