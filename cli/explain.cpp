@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "arguments.h"
+#include "band.h"
 #include "commands.h"
 #include "experiment/explanation.h"
 #include "io/json_writer.h"
@@ -15,6 +16,7 @@ namespace {
 
 constexpr const char* kExplainHelp =
     "servecast explain FILE|PRESET [--set path=value]... [--trace FILE] [--coefficients ID|FILE]\n"
+    "                  [--sampling]\n"
     "\n"
     "Prints, as JSON in a pipe, the verdict of servecast run, and why:\n"
     "  limits  by which share a tenth more of each resource lowers the slowest latencies of the\n"
@@ -25,6 +27,7 @@ constexpr const char* kExplainHelp =
     "          prefill, decode, interference of other prefills, preempted, transfer, hand-over.\n"
     "          The _ns figures are sums over these requests and add up to total_ns\n"
     "\n"
+    "--sampling: the verdict by sampling alone, without the forecast's own error.\n"
     "-o text, json, jsonl or csv; --fields A,B; --color WHEN: as in run, text on a terminal.\n"
     "Exit 0: done. 2: bad input. 70: a bug of servecast.\n";
 
@@ -32,22 +35,27 @@ constexpr const char* kExplainHelp =
 
 int ExplainCommand(const Words& words) {
   Arguments args;
-  if (const auto done = ReadArguments(words, {.help = kExplainHelp, .answers = true}, args)) {
-    return *done;
-  }
+  bool sampling = false;
+  Options known{.help = kExplainHelp, .answers = true};
+  known.flags = {{"--sampling", &sampling}};
+  if (const auto done = ReadArguments(words, known, args)) return *done;
   Result<Asked> asked = Load(args);
   if (!asked.ok()) return PrintIssues(asked.issues());
   ExperimentOptions options;
   options.names_always = options.blames = true;
-  Result<Experiment> created = Experiment::Create(std::move(asked.value().scenario),
-                                                  std::move(asked.value().trace), options);
+  auto& [scenario, trace] = asked.value();
+  Result<Experiment> created = Experiment::Create(scenario, trace, options);
   if (!created.ok()) return PrintIssues(created.issues());
   Experiment& experiment = created.value();
   RunThrough(experiment);
+  Judgement judgement{experiment.Snapshot(ReportDetail::kSummary)};
+  if (!sampling) {
+    judgement.banded = PutBand(std::move(scenario), std::move(trace), Sureness(), judgement.report);
+  }
   JsonWriter out(true);
   out.BeginObject();
   out.Key("report");
-  out.Raw(ReportJson(experiment.Snapshot(ReportDetail::kSummary), ReportParts::kSummary));
+  out.Raw(judgement.Json(ReportParts::kSummary));
   WriteExplanation(experiment, out);
   out.EndObject();
   return PrintAnswer(args.form,

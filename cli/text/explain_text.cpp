@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "metrics/words.h"
 #include "text/figures.h"
 #include "text/table.h"
 #include "text/texts.h"
@@ -42,22 +43,35 @@ std::string PoolRow(const std::vector<View>& pools, std::size_t index) {
   return "  " + role + (alike > 1 ? fmt::format(" {}", index) : "");
 }
 
-std::string ReliefTable(View limits, const std::vector<View>& pools, const Style& style) {
+constexpr const char* kNoReliefs =
+    "none was run: a run of this scenario is too long or too short for it, or its clients give up";
+
+// What a relief takes off a time, or of a run that is overloaded what it serves more, as the
+// verdict has it: a completion takes that much less.
+std::string GainText(double gain, bool overloaded) {
+  return Percent(overloaded ? 1 / (1 - gain) - 1 : gain);
+}
+
+std::string ReliefTable(View limits, const std::vector<View>& pools, bool overloaded,
+                        const Style& style) {
+  constexpr double kNothing = 5e-4;  // is written as 0 %
   double most = 0;
   for (const View limit : limits.Elements()) {
     most = std::max(most, std::fabs(limit["gain"].NumberOr(0)));
   }
   Table table("lrl");
-  table.Row({"10 % more of", "takes off the slowest", ""});
+  table.Row({"10 % more of", overloaded ? "serves more" : "takes off the slowest", ""});
   for (const View limit : limits.Elements()) {
-    const double gain = limit["gain"].NumberOr(0);
+    const double exact = limit["gain"].NumberOr(0);
+    const double gain = std::fabs(exact) < kNothing ? 0 : exact;
     const Tone tone = gain < 0 ? Tone::kBad : Tone::kPlain;
     const std::string block = most > 0 && gain > 0 ? Block(style, gain / most, kBlockCells) : "";
-    table.Row({ResourceName(limit["name"].Words()), Cell(ShareText(limit["gain"]), tone),
+    table.Row({ResourceName(limit["name"].Words()), Cell(GainText(gain, overloaded), tone),
                gain < 0 ? "it makes things worse" : block});
     const std::vector<View> apart = limit["pools"].Elements();
     for (std::size_t p = 0; p < std::min(apart.size(), pools.size()); ++p) {
-      table.Row({PoolRow(pools, p), ShareText(apart[p]), "that pool's alone"});
+      table.Row(
+          {PoolRow(pools, p), GainText(apart[p].NumberOr(0), overloaded), "that pool's alone"});
     }
   }
   return table.empty() ? "" : "\n" + table.Text(style);
@@ -111,7 +125,11 @@ std::string ExplainText(View answer, const Style& style, const std::string& show
   out += TargetTable(report, style);
   const View first = report["first_run"];
   out += SlowLine((first.Is() ? first : report)["slowdowns"], style);
-  out += ReliefTable(answer["limits"], report["pools"].Elements(), style);
+  const bool overloaded = verdict["state"].Words() == "overloaded";
+  const std::string reliefs =
+      ReliefTable(answer["limits"], report["pools"].Elements(), overloaded, style);
+  const bool judged = first.Is() && !report["slo"].Elements().empty();
+  out += reliefs.empty() && judged ? "\n" + NamedLine(style, "reliefs", kNoReliefs) : reliefs;
   for (const std::string& metric : answer["blame"].Keys()) {
     out += PartsTable(metric, answer["blame"][metric], style);
   }

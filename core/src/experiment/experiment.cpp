@@ -33,6 +33,7 @@ constexpr std::int64_t kWalked = 2;    // requests and blocks in whose time a st
 constexpr std::int64_t kTooMuch = 2;   // times the work that there may be, of a round
 
 constexpr std::size_t kReliefRuns = 4;          // of each relief
+constexpr std::int64_t kOfReliefs = 40;         // of these runs, in the work that there may be
 constexpr std::int64_t kReliefRequests = 2000;  // of each of them, at most as many as of a run
 // Of an interval that counts as known: its looseness, and half its width over its value.
 constexpr double kLoosest = 1;
@@ -289,12 +290,18 @@ struct Experiment::State {
   bool NeedsALimit() const {
     if (!findings || IsBlis(scenario.engine.compat)) return false;
     if (overloaded && findings->gives_up) return false;  // what is served says little
-    // Where a few runs are much of the work that there may be.
-    if (WorkOfARun(ReliefLength()) > options.most_work / 40) return false;
+    // Where a few runs are much of the work that there may be; asked for, one of each will do.
+    const std::int64_t most = options.most_work / (options.names_always ? 4 : kOfReliefs);
+    if (WorkOfARun(ReliefLength()) > most) return false;
     const bool clear =
         !overloaded && std::all_of(findings->targets.begin(), findings->targets.end(),
                                    [](const auto& t) { return t.side == Side::kWithin; });
     return options.names_always || (options.names_limit && !clear);
+  }
+
+  std::size_t ReliefRuns() const {
+    const bool long_run = WorkOfARun(ReliefLength()) > options.most_work / kOfReliefs;
+    return ReplaysTrace(scenario) || long_run ? 1 : kReliefRuns;
   }
 
   std::int64_t ReliefLength() const {
@@ -308,6 +315,7 @@ struct Experiment::State {
     badness.assign(relaxed.size(), 0);
     runs.clear();
     round_from = 0;
+    relief_runs = ReliefRuns();
     length = ReliefLength();
     past += (1 - past) * kRoundsShare;
   }
@@ -319,7 +327,7 @@ struct Experiment::State {
       own = -1;
     } else {
       own += Badness(scenario, Observed(*run, Keep::kTargets), decides, overloaded);
-      if (++relief_run < (ReplaysTrace(scenario) ? 1 : kReliefRuns)) return;
+      if (++relief_run < relief_runs) return;
     }
     relief_run = 0;
     if (++relief < relaxed.size()) return;
@@ -440,8 +448,9 @@ struct Experiment::State {
   std::size_t runs_made = 1;
   std::int64_t length_made = 0;
   std::vector<Relaxed> relaxed;
-  std::vector<double> badness;                          // by relaxed scenario; -1: it cannot run
-  std::size_t decides = 0, relief = 0, relief_run = 0;  // the target that decides
+  std::vector<double> badness;  // by relaxed scenario; -1: it cannot run
+  std::size_t decides = 0;      // the target that does
+  std::size_t relief = 0, relief_run = 0, relief_runs = 0;  // that runs; of each
   std::size_t relieved = 0;  // of the relaxed, those of all pools at once, when they have run
   std::vector<Relief> reliefs;
   Certainty::Method method = Certainty::Method::kOneRun;
