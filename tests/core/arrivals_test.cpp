@@ -1,7 +1,6 @@
 // Arrival processes and rates that change: moments and distributions with fixed seeds, small cases
 // by hand, and parameters at the ends of their ranges.
 #include "workload/arrivals.h"
-#include "servecast/workload_spec.h"
 
 #include <algorithm>
 #include <cmath>
@@ -11,6 +10,7 @@
 #include "core/documents.h"
 #include "core/statistics.h"
 #include "gtest/gtest.h"
+#include "servecast/workload_spec.h"
 #include "workload/workload.h"
 
 namespace servecast::testing {

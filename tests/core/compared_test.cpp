@@ -267,6 +267,7 @@ TEST(Presets, SharesOfThePeak_AreThoseOfCardsWithTheSamePeakAlone) {
     if (NameOfPreset("hardware", id).in_menu) continue;
     const Json card = file(std::string(id));
     ASSERT_TRUE(card.is_object() && card.contains("like")) << id;
+    EXPECT_TRUE(NameOfPreset("hardware", card["like"].get<std::string>()).in_menu) << id;
     const Json like = file(card["like"]);
     for (const char* share : {"compute_efficiency", "attention_efficiency"}) {
       if (card["document"].contains(share)) {

@@ -1,7 +1,6 @@
 // Requests: moments of the distributions with fixed seeds, exact spacing, and common random
 // numbers (changing one thing leaves everything else as it was).
 #include "workload/workload.h"
-#include "servecast/workload_spec.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 #include <vector>
 
 #include "gtest/gtest.h"
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 namespace {

@@ -1,6 +1,5 @@
 // The tiny model and the roomy GPU below are never asked for anything that reaches a result.
 #include "testing/engine_run.h"
-#include "servecast/workload_spec.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,6 +8,7 @@
 
 #include "cost/model_cost.h"
 #include "metrics/recorder.h"
+#include "servecast/workload_spec.h"
 #include "serving/replica/replica.h"
 #include "serving/replica/scheduler_setup.h"
 

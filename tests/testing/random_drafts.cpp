@@ -1,11 +1,11 @@
 #include "testing/random_drafts.h"
-#include "servecast/workload_spec.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "fmt/format.h"
 #include "fmt/ranges.h"
+#include "servecast/workload_spec.h"
 #include "testing/dice.h"
 #include "workload/adapters.h"
 

@@ -1,9 +1,10 @@
 // See so_far.h.
 #include "plan/so_far.h"
-#include "servecast/workload_spec.h"
 
 #include <algorithm>
 #include <cmath>
+
+#include "servecast/workload_spec.h"
 
 namespace servecast {
 

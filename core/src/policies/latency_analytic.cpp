@@ -121,7 +121,7 @@ double PaddedTokens(double tokens) {
 // tile of 64 query heads; another tile is for up to 16. 32 heads fill half of a tile and read 0.6
 // to 0.75 as fast as 16, 64 or 128 (ai-dynamo/aiconfigurator@095f58a, systems/data/b200_sxm/mla,
 // vLLM 0.19.0 and 0.24.0, TensorRT-LLM 1.3.0rc20; 8 to 256 contexts of 32,768 to 131,072 tokens).
-constexpr double kMultiprocessors = 148;  // of a B200
+constexpr double kMultiprocessors = 148;  // of a B200, taken for its kin
 constexpr double kTileHeads = 64, kSmallTileHeads = 16;
 constexpr double kHalfTileReads = 0.7;
 
