@@ -21,7 +21,7 @@ constexpr const char* kExplainHelp =
     "Prints, as JSON in a pipe, the verdict of servecast run, and why:\n"
     "  limits  by which share a tenth more of each resource lowers the slowest latencies of the\n"
     "          deciding target, or the time per completion when overloaded; the same requests are\n"
-    "          run again. pools: the first with each pool's own alone, where there are several\n"
+    "          run again. pools: where there are several, the first of these in each pool alone\n"
     "  blame   where the time of the slowest 1 % of requests went, and of all requests, for TTFT,\n"
     "          TPOT (time after the first token / tokens after it) and E2E: host, queue, own\n"
     "          prefill, decode, interference of other prefills, preempted, transfer, hand-over.\n"

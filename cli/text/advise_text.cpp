@@ -27,14 +27,16 @@ std::string PartOfLimit(double value_ms, double limit_ms) {
 
 // The target that is closest to its limit in `change`, as of the values of advice.
 std::string ClosestTarget(View change) {
-  std::optional<double> most;
+  std::optional<std::pair<double, double>> most;
   std::string text;
   for (const View target : change["slo"].Elements()) {
     const View value = target["value_ms"], limit = target["limit_ms"];
     if (!value.Number() || !limit.Number()) continue;
-    const double strain = *value.Number() / *limit.Number();
-    if (most && strain <= *most) continue;
-    most = strain;
+    // As the sentence has it: the least sure by whole per cent, then the most strained.
+    const std::pair of(-std::round(100 * target["band"]["probability"].NumberOr(0)),
+                       *value.Number() / *limit.Number());
+    if (most && of <= *most) continue;
+    most = of;
     text = PartOfLimit(*value.Number(), *limit.Number());
   }
   return text;
@@ -74,7 +76,7 @@ std::vector<Cell> ChangeRow(View change, const std::string& number, bool more, c
 std::string AdviseText(View answer, const Style& style, const std::string& shown) {
   std::string out = Wrapped(style, "", answer["answer"].Words()) + "\n";
   const bool overloaded = answer["base"]["overloaded"].Truth();
-  Table table("rlrrrrl");
+  Table table("rmrrrrl");
   table.Row({"", "change", "GPUs", "$/h", overloaded ? "served" : "latency", "closest target",
              answer["base"]["probability"].Number() ? "sure" : "targets"});
   table.Row(ChangeRow(answer["base"], "", overloaded, style));

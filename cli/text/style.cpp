@@ -103,6 +103,17 @@ std::string Cut(const Style& style, std::string_view text, std::size_t most) {
   return std::string(text.substr(0, end)) + std::string(dots);
 }
 
+std::string CutInside(const Style& style, std::string_view text, std::size_t most) {
+  if (WidthOf(text) <= most) return std::string(text);
+  const std::size_t tail = most / 2;
+  std::size_t begin = text.size();
+  for (std::size_t letters = 0; letters < tail && begin > 0; ++letters) {
+    do --begin;
+    while (begin > 0 && Continues(text[begin]));
+  }
+  return Cut(style, text, most - tail) + std::string(text.substr(begin));
+}
+
 std::string Wrapped(const Style& style, std::string_view first, std::string_view text) {
   if (const std::size_t line = text.find('\n'); line != std::string_view::npos) {
     const std::string blanks(WidthOf(first), ' ');

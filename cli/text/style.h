@@ -32,6 +32,8 @@ std::size_t WidthOf(std::string_view text);
 
 // At most so many columns of it, with an ellipsis where it is cut.
 std::string Cut(const Style& style, std::string_view text, std::size_t most);
+// The same with its end, where that tells texts apart.
+std::string CutInside(const Style& style, std::string_view text, std::size_t most);
 
 // `first` before the first line, as many blanks before the others, words broken at the width; a
 // line of the text begins a line. Ends with a line break.

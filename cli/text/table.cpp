@@ -23,7 +23,7 @@ std::vector<std::size_t> Table::Widths(const Style& style) const {
   while (all > style.width) {
     std::size_t widest = sides_.size();
     for (std::size_t i = 0; i < sides_.size(); ++i) {
-      if (sides_[i] == 'l' && (widest == sides_.size() || widths[i] > widths[widest])) widest = i;
+      if (sides_[i] != 'r' && (widest == sides_.size() || widths[i] > widths[widest])) widest = i;
     }
     if (widest == sides_.size() || widths[widest] <= kLeast) break;
     const std::size_t less = std::min(all - style.width, widths[widest] - kLeast);
@@ -42,7 +42,8 @@ std::string Table::Text(const Style& style) const {
     for (std::size_t i = 0; i < std::min(sides_.size(), rows_[row].size()); ++i) {
       if (widths[i] == 0) continue;
       const Cell& cell = rows_[row][i];
-      const std::string text = Cut(style, cell.text, widths[i]);
+      const std::string text = sides_[i] == 'm' ? CutInside(style, cell.text, widths[i])
+                                                : Cut(style, cell.text, widths[i]);
       const std::string blanks(widths[i] - std::min(widths[i], WidthOf(text)), ' ');
       const std::string shown = style.In(row == 0 ? Tone::kQuiet : cell.tone, text);
       line += "  " + (sides_[i] == 'r' ? blanks + shown : shown + blanks);

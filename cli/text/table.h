@@ -20,7 +20,8 @@ struct Cell {
 
 class Table {
  public:
-  // A letter a column: "l" to the left, "r" to the right. The first row is the head.
+  // A letter a column: "l" to the left, "m" too, and cut inside, "r" to the right. The first row is
+  // the head.
   explicit Table(std::string_view sides) : sides_(sides) {}
 
   void Row(std::vector<Cell> cells) { rows_.push_back(std::move(cells)); }

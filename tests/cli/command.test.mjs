@@ -106,6 +106,17 @@ test('Advise_AMissedTarget_RanksWhatMeetsItByCost', () => {
   assert.ok(!budget.meets && Math.abs(budget.effect) < 0.05);
 });
 
+test('Advise_WhatMissesATarget_IsRankedByHowSureItIsToMeet', () => {
+  // Near both limits: what lowers TPOT most is not what is most sure to meet both.
+  const near = ['workload.arrivals.rate_per_s=50', 'slo.0.limit_ms=140', 'slo.1.limit_ms=19'];
+  const { stdout } = servecast('advise', chat, ...near.flatMap((set) => ['--set', set]));
+  const rest = JSON.parse(stdout).changes.filter(({ meets, issues }) => !meets && !issues);
+  const sure = rest.map(({ overloaded, probability }) => (overloaded ? 0 : Math.round(100 * probability)));
+  const rise = (values) => values.some((value, i) => value > values[i - 1]);
+  assert.ok(!rise(sure), sure.join());
+  assert.ok(rise(rest.map(({ effect }) => effect)));
+});
+
 test('Advise_WithoutATarget_SaysThatItNeedsOne', () => {
   const { status, stdout, stderr } = servecast('advise', chat, '--set', 'slo=[]');
   assert.equal(status, 2);

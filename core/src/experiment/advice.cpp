@@ -101,6 +101,11 @@ bool Meets(const Outcome& o) {
   });
 }
 
+// Per cent; what is overloaded has none.
+double SureOf(const Outcome& o) {
+  return o.answer->overloaded ? 0 : std::round(100 * o.answer->Probability().value_or(0));
+}
+
 bool Before(const Outcome& a, const Outcome& b) {
   if (a.answer.has_value() != b.answer.has_value()) return a.answer.has_value();
   if (Meets(a) != Meets(b)) return Meets(a);
@@ -109,6 +114,8 @@ bool Before(const Outcome& a, const Outcome& b) {
     if (priced != b.cost_per_hour.has_value()) return priced;
     const double x = a.cost_per_hour.value_or(a.gpus), y = b.cost_per_hour.value_or(b.gpus);
     if (x != y) return x < y;
+  } else if (a.answer && SureOf(a) != SureOf(b)) {
+    return SureOf(a) > SureOf(b);
   }
   return a.effect > b.effect;
 }
