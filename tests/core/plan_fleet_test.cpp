@@ -104,6 +104,20 @@ TEST(FleetPlan, WhatARunRefuses_IsNotTried) {
   }
 }
 
+// With one pool, and with two, whose search is another.
+TEST(FleetPlan, TargetThatNoNumberMeets_IsSaid) {
+  const std::string target = R"(slo=[{"metric":"e2e","percentile":50,"limit_ms":60000},
+               {"metric":"tpot","percentile":50,"limit_ms":0.1}])";
+  for (const char* pools :
+       {R"([{"replicas":1}])",
+        R"([{"role":"prefill","replicas":1},{"role":"decode","replicas":1}])"}) {
+    const Scenario scenario = Parsed(Changed({target, std::string("cluster.pools=") + pools}));
+    const FleetAnswer answer = ToEnd(FleetPlan::Create(scenario, {}, kQuick)).Answer();
+    EXPECT_EQ(answer.outcome, PlanOutcome::kNone) << pools;
+    EXPECT_EQ(MinGpusSentence(scenario, answer), "No number of replicas meets TPOT p50 <= 0.1 ms.");
+  }
+}
+
 // Where the work that there may be ends before places are known, what scouts saw still counts: one
 // of them missed.
 TEST(FleetPlan, WithLittleWork_SomeNumbersMiss) {

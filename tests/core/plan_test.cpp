@@ -122,10 +122,12 @@ TEST(Plan, ProgressNeverFalls) {
 }
 
 TEST(Plan, TargetThatNoLoadKeeps_IsSaid) {
-  const PlanAnswer answer =
-      Planned(Changed({R"(slo=[{"metric":"ttft","percentile":50,"limit_ms":0.1}])"}));
+  const std::string document = Changed({R"(slo=[{"metric":"e2e","percentile":50,"limit_ms":60000},
+               {"metric":"ttft","percentile":50,"limit_ms":0.1}])"});
+  const PlanAnswer answer = Planned(document);
   EXPECT_EQ(answer.outcome, PlanOutcome::kNone);
-  EXPECT_EQ(answer.binding, 0u);
+  EXPECT_EQ(answer.binding, 1u);
+  EXPECT_EQ(MaxRateSentence(Parsed(document), answer), "No load meets TTFT p50 <= 0.1 ms.");
 }
 
 // Gaps have percentiles of whole runs alone: a scout, one run, has one too.

@@ -136,6 +136,8 @@ struct RollingUpdateSpec {
   }
 };
 
+inline constexpr std::int64_t kMostReplicas = 1024;  // of all pools together
+
 struct ClusterSpec {
   std::vector<PoolSpec> pools = std::vector<PoolSpec>(1);
   std::string router = "round_robin";

@@ -125,8 +125,9 @@ struct FleetAnswer {
     std::vector<PlanPoint> curve;  // with the other pool as answered
   };
   PlanOutcome outcome = PlanOutcome::kUnknown;
-  std::vector<Pool> pools;             // as in the scenario
-  std::optional<std::size_t> binding;  // the target that one replica fewer misses; none: the load
+  std::vector<Pool> pools;  // as in the scenario
+  // The target that one replica fewer misses, or that all numbers do; none: the load.
+  std::optional<std::size_t> binding;
   std::int64_t runs = 0, requests = 0;
   std::string refused;             // as of PlanAnswer
   std::optional<NeverKept> never;  // likewise

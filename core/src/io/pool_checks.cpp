@@ -15,8 +15,6 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr std::int64_t kMostReplicas = 1024;
-
 // A limit is a share of the card's own cap, and no card keeps one below what it draws idle.
 void CheckPowerLimit(const HardwareSpec& h, Issues& issues) {
   if (h.power_limit_w <= 0) return;

@@ -27,7 +27,8 @@ const char* OutcomeName(PlanOutcome outcome) {
 }
 
 std::string NeverSentence(const Scenario& scenario, const std::optional<NeverKept>& never,
-                          std::string_view nothing) {
+                          std::string_view nothing, const std::optional<std::size_t>& missed) {
+  if (!never && missed) return Format("{} meets {}.", nothing, Target(scenario.slo[*missed]));
   if (!never) return Format("{} keeps the targets.", nothing);
   const SloSpec& slo = scenario.slo[never->target];
   const std::string of = slo.of_class.empty() ? "" : " of " + slo.of_class;
@@ -251,9 +252,7 @@ std::string MaxRateSentence(const Scenario& scenario, const PlanAnswer& answer) 
                     ThreeDigits(answer.value), answer.unit, ThreeDigits(answer.low),
                     ThreeDigits(answer.high), BindingOf(scenario, answer.binding));
     case PlanOutcome::kNone:
-      if (answer.never) return NeverSentence(scenario, answer.never, "No load");
-      return Format("Misses a target at any load, {} among them.",
-                    BindingOf(scenario, answer.binding));
+      return NeverSentence(scenario, answer.never, "No load", answer.binding);
     case PlanOutcome::kUnbounded:
       return answer.curve.empty()
                  ? "Keeps its targets at every load that was tried."
@@ -282,7 +281,7 @@ void WriteMinGpus(const Scenario& scenario, const FleetAnswer& answer, JsonWrite
   }
   out.Key("least_gpus"), found ? out.Number(answer.LeastGpus()) : out.Null();
   out.Key("binding");
-  if (found) {
+  if (found || answer.binding) {
     out.Text(BindingOf(scenario, answer.binding));
   } else {
     answer.never ? out.Text(Target(scenario.slo[answer.never->target])) : out.Null();
@@ -301,7 +300,7 @@ void WriteMinGpus(const Scenario& scenario, const FleetAnswer& answer, JsonWrite
 std::string MinGpusSentence(const Scenario& scenario, const FleetAnswer& answer) {
   if (answer.outcome == PlanOutcome::kNone) {
     return answer.never || answer.refused.empty()
-               ? NeverSentence(scenario, answer.never, "No number of replicas")
+               ? NeverSentence(scenario, answer.never, "No number of replicas", answer.binding)
                : "No number of replicas that can run keeps the targets: " + answer.refused + ".";
   }
   std::vector<PoolSpec> pools = scenario.cluster.pools;
@@ -356,8 +355,7 @@ std::string GrowthSentence(const Scenario& scenario, const std::vector<GrowthSte
     case PlanOutcome::kFound:
       break;
     case PlanOutcome::kNone:
-      return now.most.never ? NeverSentence(scenario, now.most.never, "No load")
-                            : "A target is missed at any load.";
+      return NeverSentence(scenario, now.most.never, "No load", now.most.binding);
     case PlanOutcome::kUnbounded:
       return "The targets hold at every load that was tried.";
     case PlanOutcome::kUnknown:

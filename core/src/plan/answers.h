@@ -27,9 +27,10 @@ std::string UnsureSentence(const Scenario& scenario, const PlanPoint* closest,
 // "3 replicas for prefill and 1 replica for decode".
 std::string ReplicasInWords(const std::vector<PoolSpec>& pools);
 
-// That nothing keeps the targets; `nothing`: "No load". With the reason, where it is known.
+// That nothing keeps the targets; `nothing`: "No load". With the reason, or the target that
+// is `missed`, where these are known.
 std::string NeverSentence(const Scenario& scenario, const std::optional<NeverKept>& never,
-                          std::string_view nothing);
+                          std::string_view nothing, const std::optional<std::size_t>& missed = {});
 
 // "found".
 const char* OutcomeName(PlanOutcome outcome);

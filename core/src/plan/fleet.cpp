@@ -103,12 +103,17 @@ struct FleetPlan::State {
     return nullptr;
   }
 
+  // As many replicas of a pool as are tried, that all fit in a run.
+  std::int64_t Most(std::size_t pool) const {
+    const std::int64_t most = kMostReplicas / static_cast<std::int64_t>(own.size());
+    return options.scouts_only ? std::min(kMostAtOnce * own[pool], most) : most;
+  }
+
   // One run with as many replicas of both as are tried at most: whether even these miss. nullopt:
   // it has to be made first.
   std::optional<bool> Hopeless() {
-    Counts most = own;
-    for (std::int64_t& count : most) count = std::min(kMostAtOnce * count, kMostReplicas);
-    const FleetQuestion question{own.size(), std::move(most)};
+    const Counts most = {Most(0), Most(1)};
+    const FleetQuestion question{own.size(), most};
     const auto known = answers.find(question);
     if (known == answers.end()) {
       asked = question;
@@ -126,17 +131,15 @@ struct FleetPlan::State {
       for (const std::size_t pool : {std::size_t{1}, std::size_t{0}}) {
         const PlanAnswer* fewest = Fewest(pool, counts);
         while (fewest != nullptr && fewest->outcome == PlanOutcome::kNone) {
+          missed = fewest->binding;
           if (fewest->never) return PlanOutcome::kNone;
-          const std::optional<bool> hopeless = options.scouts_only ? Hopeless() : false;
+          const std::optional<bool> hopeless = Hopeless();
           if (!hopeless) return std::nullopt;
           if (*hopeless) return PlanOutcome::kNone;
           // However many there are of this pool, the other one is too small.
           std::int64_t& other = counts[1 - pool];
-          const std::int64_t most = options.scouts_only
-                                        ? std::min(kMostAtOnce * own[1 - pool], kMostReplicas)
-                                        : kMostReplicas;
-          if (other >= most) return PlanOutcome::kNone;
-          other = std::min(2 * other, most);
+          if (other >= Most(1 - pool)) return PlanOutcome::kNone;
+          other = std::min(2 * other, Most(1 - pool));
           fewest = Fewest(pool, counts);
         }
         if (fewest == nullptr && Spent()) return PlanOutcome::kUnknown;
@@ -180,6 +183,7 @@ struct FleetPlan::State {
       const PlanAnswer* fewest = Fewest(0, counts);
       if (fewest == nullptr) return false;
       counts[0] = Whole(fewest->value);
+      missed = fewest->binding;
       return Conclude(counts, fewest->outcome);
     }
     const std::optional<PlanOutcome> outcome = Descend(counts);
@@ -195,6 +199,7 @@ struct FleetPlan::State {
     found.outcome = outcome;
     if (outcome != PlanOutcome::kFound) {
       if (outcome == PlanOutcome::kUnknown) FindClosest(found);
+      if (outcome == PlanOutcome::kNone) found.binding = missed;
       answer = std::move(found);
       return true;
     }
@@ -291,6 +296,7 @@ struct FleetPlan::State {
   std::int64_t runs = 0, requests = 0, work = 0;
   std::string refused;
   std::optional<NeverKept> never;
+  std::optional<std::size_t> missed;  // by all numbers of replicas that were asked for last
   mutable double shown = 0;
 };
 

@@ -94,9 +94,9 @@ std::optional<Line> LineOf(const Scenario& scenario, const PlanOptions& options)
     const auto step = static_cast<double>(pool.attention_data_parallel);
     const auto own = static_cast<double>(pool.replicas);
     if (options.fixed) return Line{own, own, own, step, true, "replicas"};
-    const std::int64_t asked = options.most_replicas;
-    const auto most =
-        static_cast<double>(asked > 0 ? std::min(asked, kMostReplicas) : kMostReplicas);
+    const std::int64_t beside = scenario.cluster.Replicas() - pool.replicas;
+    const std::int64_t asked = options.most_replicas > 0 ? options.most_replicas : kMostReplicas;
+    const auto most = static_cast<double>(std::min(asked, kMostReplicas - beside));
     return Line{own, step, std::max(own, most), step, true, "replicas"};
   }
   const ArrivalSpec& a = scenario.workload->arrivals;

@@ -12,8 +12,6 @@
 
 namespace servecast {
 
-inline constexpr std::int64_t kMostReplicas = 1024;  // of a pool, as scenarios may have
-
 struct Line {
   double own = 1;  // where the scenario itself stands
   double least = 0, most = 0;
