@@ -186,8 +186,8 @@ std::string InWords(const std::vector<Outcome>& outcomes) {
     return "No change that was tried helps.";
   }
   const Outcome& best = outcomes[0];
-  return Format("{}{}: {}", best.change.words, Meets(best) ? "" : ", which is not enough",
-                best.answer->sentence);
+  return Format("{}{}: {}", Meets(best) ? "" : "No change is enough; nearest is ",
+                best.change.words, best.answer->sentence);
 }
 
 }  // namespace
