@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "arguments.h"
 #include "base/text.h"
@@ -25,9 +27,9 @@ constexpr const char* kCatalogHelp =
     "\n"
     "Lists presets, policies, every field of a scenario with unit, range, default and help, and "
     "the\n"
-    "columns of the files that run writes; or the presets of one kind, or the fields with a "
-    "word\n"
-    "in path, choices or help, in at most 80 columns. report: every figure of a report's JSON.\n"
+    "columns of the files that run writes; or the presets of one kind, or the field of a path,\n"
+    "or those with a word in path, choices or help, in at most 80 columns. report: every figure\n"
+    "of a report's JSON.\n"
     "\n"
     "  -o text|json  text is the default, in a pipe, too; --json is -o json\n"
     "\n"
@@ -71,6 +73,9 @@ std::string RangeOfField(View field) {
     choices += (choices.empty() ? "" : " ") + choice.Plain();
   }
   if (!choices.empty()) text += ": " + choices;
+  if (const std::size_t others = field["others"].Elements().size(); others > 0) {
+    text += fmt::format(" and {} others (servecast catalog)", others);
+  }
   if (field["minimum"].Is()) {
     text += ", " + field["minimum"].Plain() +
             (field["maximum"].Is() ? " to " + field["maximum"].Plain() : " or more");
@@ -93,14 +98,17 @@ std::string WithWords(View when) {
 
 std::string FieldsText(const std::string& word, bool json, const Style& style) {
   const ParsedAnswer catalogue{CommandCatalogJson()};
+  const std::vector<View> fields = catalogue.root()["fields"].Elements();
+  const bool whole = std::any_of(fields.begin(), fields.end(), [&](View field) {
+    return SetPath(field["path"].Words()) == word;
+  });
   std::string text;
-  for (const View field : catalogue.root()["fields"].Elements()) {
+  for (const View field : fields) {
     const std::string path = SetPath(field["path"].Words()), help = field["help"].Words();
     const std::string with = WithWords(field["when"]);
     std::string all = path + " " + help + " " + with;
     for (const View choice : field["choices"].Elements()) all += " " + choice.Plain();
-    all = LowerCase(all);
-    if (all.find(LowerCase(word)) == std::string::npos) continue;
+    if (whole ? path != word : LowerCase(all).find(LowerCase(word)) == std::string::npos) continue;
     if (json) {
       text += (text.empty() ? "" : ",\n") + field.Json();
       continue;

@@ -68,7 +68,9 @@ std::vector<Member> Members() {
   for (const View field : Catalogue().root()["fields"].Elements()) {
     Member& member = members.emplace_back();
     member.path = SetPath(field["path"].Words());
-    for (const View choice : field["choices"].Elements()) member.choices.push_back(choice.Plain());
+    for (const char* of : {"choices", "others"}) {
+      for (const View choice : field[of].Elements()) member.choices.push_back(choice.Plain());
+    }
   }
   return members;
 }

@@ -1121,6 +1121,8 @@ export interface Field {
   readonly minimum: number | null;
   readonly maximum: number | null;
   readonly choices: readonly string[];
+  /** Of a preset: the names that no menu has. */
+  readonly others?: readonly string[];
   /** Present when the field only exists for some values of a choice in the same object. */
   readonly when?: { readonly path: string; readonly values: readonly string[] };
 }

@@ -109,6 +109,15 @@ TEST(ParseScenario, MissingSections_AreEachSaid) {
   EXPECT_EQ(issues[2].path, "/workload");
 }
 
+// Those of the menu by name, the others by number.
+TEST(ParseScenario, UnknownModel_IsToldHowManyThereAre) {
+  const Issues issues = ParseIssues(Changed({"model.preset=?"}));
+  ASSERT_EQ(issues.size(), 1u);
+  const std::size_t others = AllPresetIds("models").size() - PresetIds("models").size();
+  EXPECT_TRUE(Contains(issues[0].message, std::to_string(others) + " others (servecast catalog)"))
+      << issues[0].message;
+}
+
 TEST(ParseScenario, UnknownPresets_AreToldTheirNeighbours) {
   const struct {
     const char* change;
@@ -116,6 +125,7 @@ TEST(ParseScenario, UnknownPresets_AreToldTheirNeighbours) {
     const char* meant;
   } cases[] = {{"model.preset=llama-3.1-8", "/model/preset", "llama-3.1-8b"},
                {"hardware.preset=h100-sxn", "/hardware/preset", "h100-sxm"},
+               {"hardware.preset=h100", "/hardware/preset", "h100-sxm"},
                {"engine.preset=vlm", "/engine/preset", "vllm"},
                {"workload={\"preset\":\"chatt\"}", "/workload/preset", "chat"}};
   for (const auto& c : cases) {

@@ -63,8 +63,8 @@ std::optional<std::int64_t> ParseDecimalNs(std::string_view text, std::int64_t u
 // A non-negative integer below 10^18; "12.0" is accepted as 12. nullopt otherwise.
 std::optional<std::int64_t> ParseCount(std::string_view text);
 
-// The candidate nearest to `word` by edit distance, else the first that begins with it; "" when
-// none is near.
+// The first candidate that begins with `word`, if that has three letters, else the nearest by edit
+// distance; "" when none is near.
 template <class Range>
 std::string NearestWord(std::string_view word, const Range& candidates);
 
@@ -82,15 +82,13 @@ std::string NearestWord(std::string_view word, const Range& candidates) {
   std::string best;
   int best_distance = 1 + static_cast<int>(word.size()) / 3;
   for (const auto& candidate : candidates) {
-    const int distance = EditDistance(word, candidate);
+    const bool begins =
+        word.size() >= 3 && std::string_view(candidate).substr(0, word.size()) == word;
+    const int distance = begins ? 0 : EditDistance(word, candidate);
     if (distance <= best_distance && (best.empty() || distance < best_distance)) {
       best = std::string(candidate);
       best_distance = distance;
     }
-  }
-  for (const auto& candidate : candidates) {
-    const std::string_view begin = std::string_view(candidate).substr(0, word.size());
-    if (best.empty() && word.size() >= 3 && begin == word) best = std::string(candidate);
   }
   return best;
 }

@@ -100,7 +100,9 @@ class Cataloguer final : public FieldVisitor {
     Json& field =
         Add({.name = "preset", .help = "preset to start from; the other members override it"},
             "choice");
-    for (const std::string_view id : PresetIds(kind)) field["choices"].push_back(std::string(id));
+    for (const std::string_view id : AllPresetIds(kind)) {
+      field[NameOfPreset(kind, id).in_menu ? "choices" : "others"].push_back(std::string(id));
+    }
     if (section == kDefaultedSection) field["default"] = std::string(kDefaultEngine);
   }
   Json& Add(const FieldSpec& spec, const char* type) {

@@ -111,11 +111,14 @@ std::string MergePreset(const PresetSection& section, Json& document, Issues& is
   if (!names_one && !engine) return "";
   const Json* preset = FindPresetDocument(section.kind, id);
   if (preset == nullptr) {
-    const Choices ids = PresetIds(section.kind);
+    const Choices ids = PresetIds(section.kind), all = AllPresetIds(section.kind);
     const Issues missing = MissingPreset(section.kind, id);
     if (missing.empty()) {
-      issues.push_back({path, Format("found {}, allowed {}{}", ShortJson(id), QuotedList(ids),
-                                     DidYouMean(id, AllPresetIds(section.kind)))});
+      const std::size_t others = all.size() - ids.size();
+      issues.push_back(
+          {path, Format("found {}, allowed {}{}{}", ShortJson(id), QuotedList(ids),
+                        others == 0 ? "" : Format(", {} others (servecast catalog)", others),
+                        DidYouMean(id, all))});
     }
     issues.insert(issues.end(), missing.begin(), missing.end());
     // What the section's members mean hangs on the preset: go on with some preset as it is, so
