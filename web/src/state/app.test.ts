@@ -1,14 +1,4 @@
-import type {
-  Advice,
-  Canonical,
-  Catalog,
-  Coefficients,
-  Explanation,
-  Field,
-  Report,
-  TraceFit,
-  VerdictState,
-} from 'servecast';
+import type { Advice, Canonical, Catalog, Coefficients, Explanation, Report, TraceFit, VerdictState } from 'servecast';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import type { AdviceListener, Engine, LoadedTrace, RunListener } from '../engine/client';
 import type { Lane, Outcome, Question } from '../engine/protocol';
@@ -19,21 +9,7 @@ import { getAt, needsTrace, setAt, type Document } from './document';
 import { isBefore, reportOf } from './store';
 import { Undo } from './undo';
 import { wantsWayOut } from './ways-out';
-
-function field(path: string, more: Partial<Field> = {}): Field {
-  return {
-    path,
-    type: 'number',
-    unit: '',
-    help: '',
-    required: false,
-    default: null,
-    minimum: null,
-    maximum: null,
-    choices: [],
-    ...more,
-  };
-}
+import { field } from './field-of-test';
 
 const distribution = '/workload/prompt_tokens/distribution';
 const scenario: Document = {

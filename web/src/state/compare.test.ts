@@ -9,21 +9,10 @@ import type { FormSource } from './fields';
 import type { Plans } from './plans';
 import { Store, type Shown } from './store';
 import { firstRun } from '../lib/first-run';
+import { field as numberField } from './field-of-test';
 
-function field(path: string, choices: readonly string[], more: Partial<Field> = {}): Field {
-  return {
-    path,
-    type: 'choice',
-    unit: '',
-    help: '',
-    required: false,
-    default: null,
-    minimum: null,
-    maximum: null,
-    choices,
-    ...more,
-  };
-}
+const field = (path: string, choices: readonly string[], more: Partial<Field> = {}): Field =>
+  numberField(path, { type: 'choice', choices, ...more });
 
 const presets = ['small', 'large'].map((id) => ({ id, name: id.toUpperCase(), description: '', document: {} }));
 const catalog = {

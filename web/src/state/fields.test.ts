@@ -1,4 +1,4 @@
-import type { Catalog, Field } from 'servecast';
+import type { Catalog } from 'servecast';
 import { describe, expect, it } from 'vitest';
 import type { Json } from './document';
 import {
@@ -13,21 +13,7 @@ import {
   withRateOfSessions,
   type FormSource,
 } from './fields';
-
-function field(path: string, more: Partial<Field> = {}): Field {
-  return {
-    path,
-    type: 'number',
-    unit: '',
-    help: '',
-    required: false,
-    default: null,
-    minimum: null,
-    maximum: null,
-    choices: [],
-    ...more,
-  };
-}
+import { field } from './field-of-test';
 
 const kind = '/workload/prompt_tokens/distribution';
 const lognormal = { path: kind, values: ['lognormal'] };

@@ -1,24 +1,10 @@
-import type { Catalog, Field } from 'servecast';
+import type { Catalog } from 'servecast';
 import { describe, expect, it } from 'vitest';
 import type { Document } from './document';
 import { assign, fieldAt, isInherited, placedFields, valueInForce, type FormSource } from './fields';
 import { splitsOf, withAnotherPool, withSplit, withoutPool, withoutRoles } from './pool-edits';
 import { poolsInWords, poolsOf, withNamedPresets, withPoolFields } from './pools';
-
-function field(path: string, more: Partial<Field> = {}): Field {
-  return {
-    path,
-    type: 'number',
-    unit: '',
-    help: '',
-    required: false,
-    default: null,
-    minimum: null,
-    maximum: null,
-    choices: [],
-    ...more,
-  };
-}
+import { field } from './field-of-test';
 
 const gpus = [
   { id: 'new', name: 'New GPU', description: '', document: { name: 'New GPU', memory_gib: 80, fp8: 9 } },
