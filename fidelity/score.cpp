@@ -9,8 +9,8 @@
 #include <tuple>
 
 #include "beyond_peak.h"
-#include "formats/measured_table.h"
 #include "cost/compared.h"
+#include "formats/measured_table.h"
 #include "measured_replay.h"
 #include "measured_setup.h"
 

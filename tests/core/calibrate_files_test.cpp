@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "calibrate/calibrate.h"
-#include "formats/measured_table.h"
 #include "calibrate/server.h"
+#include "formats/measured_table.h"
 #include "gtest/gtest.h"
 #include "io/json_document.h"
 #include "testing/data_files.h"

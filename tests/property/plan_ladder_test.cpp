@@ -7,9 +7,9 @@
 #include <utility>
 #include <vector>
 
-#include "formats/measured_table.h"
 #include "core/documents.h"
 #include "fmt/format.h"
+#include "formats/measured_table.h"
 #include "gtest/gtest.h"
 #include "servecast/plan.h"
 #include "testing/data_files.h"
