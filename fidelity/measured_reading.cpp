@@ -40,7 +40,7 @@ void ReadPlaces(const MeasuredFile& file, MeasuredSetup& s) {
   if (!s.model.empty() && !s.gpu.empty() && !engine && !s.engine_version.empty()) return;
   for (const std::string& place : file.Places()) {
     if (s.model.empty()) s.model = ModelIn(place);
-    if (s.gpu.empty() && !HardwareIn(place).empty()) s.gpu = HardwareIn(place);
+    if (s.gpu.empty()) s.gpu = HardwarePresetOf(place);
     if (!s.engine_version.empty()) continue;
     const EngineIn in = EngineInName(place);
     if (in.engine.empty()) continue;

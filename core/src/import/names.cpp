@@ -468,8 +468,6 @@ std::string ModelIn(std::string_view folder) {
   return found;
 }
 
-std::string HardwareIn(std::string_view folder) { return HardwarePresetOf(folder); }
-
 EngineIn EngineInName(std::string_view folder) {
   const Words words = WordsOf(folder);
   for (std::size_t i = 0; i < words.size(); ++i) {

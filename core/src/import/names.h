@@ -43,9 +43,8 @@ std::optional<std::string> WeightsInName(std::string_view model);
 bool SaysSixteenBits(std::string_view model);
 
 // What the name of a folder says: "a100-pcie-llama-3.1-8b" a GPU and a model, "h100-vllm-0.15.1" a
-// GPU and an engine. "" for what it does not.
+// GPU, which HardwarePresetOf reads, and an engine. "" for what it does not.
 std::string ModelIn(std::string_view folder);
-std::string HardwareIn(std::string_view folder);
 struct EngineIn {
   std::string engine, version;
 };
