@@ -30,8 +30,8 @@ struct ExperimentOptions {
 struct Relief {
   std::string_view name;
   double gain = 0;
-  std::vector<double>
-      pools;  // with several pools, of the greatest gain: what it is in each pool alone
+  // With several pools, of the greatest gain: what it is in each pool alone.
+  std::vector<double> pools;
 };
 
 // Where the time of the slowest 1 % of requests went, and of all.
