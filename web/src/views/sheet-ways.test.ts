@@ -2,6 +2,7 @@ import type { Advice, AdvisedChange, Report } from 'servecast';
 import { describe, expect, it, vi } from 'vitest';
 import type { AppState, FoundDesign, WaysOut } from '../state/store';
 import { costOf, isTrying, triedFor, waysToldOf } from './sheet-ways';
+import { rangeOf } from './ways-rows';
 
 // Here is no document for style sheets.
 vi.mock('../lib/part', () => ({ addStyles: () => undefined, needPart: () => undefined }));
@@ -125,5 +126,17 @@ describe('ways out in the report', () => {
     expect(costOf({ cost_per_hour: 5, gpus: 2 }, base)).toBe('$5.00/h (+$2.50/h)');
     expect(costOf({ cost_per_hour: 2.5, gpus: 1 }, base)).toBe('as now');
     expect(costOf({ cost_per_hour: null, gpus: 2 }, { ...base, cost_per_hour: null })).toBe('2 GPUs (+1 GPU)');
+  });
+});
+
+describe('a figure of a change', () => {
+  const sampled = { value_ms: 10.5, low: 10.3, high: 10.7 };
+  const band = { low: 9.2, high: 12.1, level: 0.9, probability: 1 };
+
+  it('has the band of all errors, where it is known, else the interval of sampling', () => {
+    expect(rangeOf({ ...sampled, band })).toBe('90\u202f%: 9.20 to 12.1');
+    expect(rangeOf(sampled)).toBe('10.3 to 10.7');
+    expect(rangeOf({ ...sampled, band: { ...band, high: null } })).toBe('');
+    expect(rangeOf({ share: 0.97, low: 0.96, high: 0.98 })).toBe('96.0 to 98.0');
   });
 });

@@ -10,6 +10,7 @@ import {
   formatNumber,
   formatPercent,
   formatTime,
+  levelText,
   sentence,
 } from '../lib/format';
 import { addStyles } from '../lib/part';
@@ -22,7 +23,7 @@ import styles from '../styles/ways-out.css?inline';
 import type { Reasons } from '../state/ways-out';
 import { evidenceWords } from './tiles';
 
-type Figures = Partial<Pick<AdvisedTarget, 'value_ms' | 'share' | 'low' | 'high'>>;
+type Figures = Partial<Pick<AdvisedTarget, 'value_ms' | 'share' | 'low' | 'high' | 'band'>>;
 
 /** A scenario that was run in place of the shown one. */
 export interface Way {
@@ -127,13 +128,21 @@ export function headOf(report: Report, index: number): string {
   return `${target.metric.toUpperCase()} p${target.percentile}${whose}, at most ${formatGivenTime(target.limit_ms)}`;
 }
 
+/** "90 %: 13.1 to 17.0": the band, where the forecast's error is known, else the interval of sampling; "": neither. */
+export function rangeOf({ value_ms: value, low: least, high: most, band }: Figures): string {
+  const { low = null, high = null } = band ?? { low: least, high: most };
+  if (low === null || high === null) return '';
+  const level = band ? `${levelText(band.level)}: ` : '';
+  return typeof value === 'number'
+    ? `${level}${formatInterval(low, high, value)}`
+    : `${level}${formatNumber(low * 100)} to ${formatNumber(high * 100)}`;
+}
+
 export function figures(of: Figures | undefined): TemplateResult {
-  const { value_ms: value, share, low = null, high = null } = of ?? {};
-  const between = (text: string) => (low === null || high === null ? nothing : html` <small>(${text})</small>`);
-  if (share !== null && share !== undefined)
-    return html`<b>${formatPercent(share)}</b>${low === null || high === null ? nothing : between(`${formatNumber(low * 100)} to ${formatNumber(high * 100)}`)}`;
-  if (value === null || value === undefined) return html`no bound`;
-  return html`<b>${formatTime(value)}</b>${low === null || high === null ? nothing : between(formatInterval(low, high, value))}`;
+  const { value_ms: value, share } = of ?? {};
+  if (typeof share !== 'number' && typeof value !== 'number') return html`no bound`;
+  const range = rangeOf(of ?? {});
+  return html`<b>${typeof share === 'number' ? formatPercent(share) : formatTime(value)}</b>${range === '' ? nothing : html` <small>(${range})</small>`}`;
 }
 
 /** `verb`: of the button that takes it over; `more`: a cell behind the targets. */
