@@ -126,7 +126,10 @@ class Machine {
   // after the one before; a request is done, and what it held is free.
   void FirstToken(RequestId request, const Step& step);
   void NextToken(const Step& step, TimeNs gap, std::int64_t tokens = 1) {
-    in_.recorder->InterTokenGap(step.end, gap + token_delay_, tokens);
+    NextToken(step.end, gap, tokens);
+  }
+  void NextToken(TimeNs end, TimeNs gap, std::int64_t tokens) {
+    in_.recorder->InterTokenGap(end, gap + token_delay_, tokens);
   }
   void Finish(RequestId request, std::int64_t generated, Step& step);
   // Its client gave up; what it held is free.

@@ -2,6 +2,7 @@
 #include "serving/vllm/grouped_scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "serving/replica/scheduler_entry.h"
 #include "serving/replica/scheduler_setup.h"
@@ -197,6 +198,7 @@ void GroupedScheduler::Preempt(std::size_t at, StepPlan& plan) {
     s.recompute += start - slot.admitted;
   }
   in_.results.generated[r] = static_cast<std::int32_t>(slot.known - slot.prompt);
+  LeaveRun(id);
   kv_.Release(slot.table, slot.request, true);
   if (images_) {
     images_->TakeOut(slot.request);
@@ -407,7 +409,7 @@ void GroupedScheduler::Apply(Step& step) {
     }
     if (slot.known == slot.most) Finish(output.slot, step);
   }
-  CountGap(step, 0, 0);
+  CountGap(step.end, 0, 0);
   TellMachine();
 }
 
@@ -418,7 +420,7 @@ void GroupedScheduler::Deliver(const Output& output, Step& step) {
   if (slot.known == slot.prompt + 1) {
     machine_.FirstToken(output.request, step);
   } else {
-    CountGap(step, step.end - in_.scratch.last_token[r], 1);
+    CountGap(step.end, step.end - in_.scratch.last_token[r], 1);
   }
   in_.scratch.last_token[r] = step.end;
 }
@@ -430,7 +432,7 @@ void GroupedScheduler::EndInQueue(const Output& output, Step& step) {
   if (++in_.results.generated[r] == 1) {
     machine_.FirstToken(output.request, step);
   } else {
-    CountGap(step, step.end - in_.scratch.last_token[r], 1);
+    CountGap(step.end, step.end - in_.scratch.last_token[r], 1);
   }
   in_.scratch.last_token[r] = step.end;
   if (in_.results.generated[r] < machine_.OutputLimit(output.request)) return;
@@ -451,10 +453,10 @@ void GroupedScheduler::Finish(SlotId id, Step& step) {
   machine_.Finish(request, slot.most - slot.prompt, step);
 }
 
-// Gaps of one length become one sample. Without tokens: there are no more of this step.
-void GroupedScheduler::CountGap(const Step& step, TimeNs gap, std::int64_t tokens) {
+// Gaps of one length become one sample. Without tokens: there are no more of the step that ends.
+void GroupedScheduler::CountGap(TimeNs end, TimeNs gap, std::int64_t tokens) {
   if (gap_.tokens > 0 && (tokens == 0 || gap != gap_.gap)) {
-    machine_.NextToken(step, gap_.gap, gap_.tokens);
+    machine_.NextToken(end, gap_.gap, gap_.tokens);
     gap_.tokens = 0;
   }
   gap_ = {gap, gap_.tokens + tokens};
@@ -495,13 +497,12 @@ const DecodeRun* GroupedScheduler::BeginRun() {
   return &run;
 }
 
+// Its gaps are counted when the run ends, or, if it is then in flight, as others are.
 void GroupedScheduler::FirstOfRun(const Step& step) {
   for (const SlotId id : running_) {
-    const TimeNs before = At(id).last_step;
-    in_.recorder->StepDelay(step.start, std::max<TimeNs>(0, step.start - before), 1);
-    CountGap(step, step.end - before, 1);
+    in_.recorder->StepDelay(step.start, std::max<TimeNs>(0, step.start - At(id).last_step), 1);
   }
-  CountGap(step, 0, 0);
+  first_of_run_ = step.end;
 }
 
 // Those of its steps that are in flight are from now on as others are.
@@ -517,8 +518,13 @@ void GroupedScheduler::EndRun(std::int64_t steps) {
     std::vector<Output>& outputs = OutputsOf(step);
     outputs.clear();
     for (const SlotId id : running_) {
-      outputs.push_back({id, At(id).request, At(id).admission, 1, true, true});
+      const bool counted = i > first || left < steps;
+      outputs.push_back({id, At(id).request, At(id).admission, 1, true, counted});
     }
+  }
+  if (left < steps) {
+    for (const SlotId id : running_) CountGap(first_of_run_, first_of_run_ - At(id).last_step, 1);
+    CountGap(first_of_run_, 0, 0);
   }
   for (const SlotId id : running_) {
     Slot& slot = At(id);
@@ -532,6 +538,17 @@ void GroupedScheduler::EndRun(std::int64_t steps) {
 }
 
 // ---- For others ----------------------------------------------------------------------------
+
+// What it makes in steps of a run that are in flight is from now on counted as it is delivered.
+void GroupedScheduler::LeaveRun(SlotId id) {
+  for (std::size_t i = 0; i < machine_.in_flight(); ++i) {
+    Step& step = machine_.InFlight(i);
+    for (Output& output : OutputsOf(step)) {
+      if (output.slot != id || output.admission != At(id).admission) continue;
+      if (std::exchange(output.counted, false)) --step.decodes;
+    }
+  }
+}
 
 bool GroupedScheduler::GiveUp(RequestId request) {
   head_waits_ = BlockedBy::kNothing;
@@ -548,7 +565,7 @@ bool GroupedScheduler::GiveUp(RequestId request) {
   for (std::size_t i = 0; i < machine_.in_flight(); ++i) {
     for (const Output& output : OutputsOf(machine_.InFlight(i))) {
       if (output.slot != id || output.admission != slot.admission || !output.sampled) continue;
-      Machine::LoseToken(machine_.InFlight(i), false);
+      Machine::LoseToken(machine_.InFlight(i), output.counted);
     }
   }
   in_.results.generated[r] = static_cast<std::int32_t>(slot.known - slot.prompt);

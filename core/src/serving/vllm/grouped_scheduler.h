@@ -80,7 +80,7 @@ class GroupedScheduler final : public Scheduler {
     RequestId request = kNoRequest;
     std::int64_t admission = 0, tokens = 0;
     bool sampled = false;
-    bool counted = false;  // its gap is: the step is one of a run
+    bool counted = false;  // its gap is one of Step::decodes: the step is a later one of a run
   };
 
   Slot& At(SlotId id) { return slots_[static_cast<std::size_t>(id)]; }
@@ -108,6 +108,7 @@ class GroupedScheduler final : public Scheduler {
   bool HasImages(RequestId request) const { return images_ && images_->Has(request); }
   SlotId Seat(RequestId request);
   void Unseat(SlotId id);
+  void LeaveRun(SlotId id);
   void SetQuiet(Slot& slot, std::int64_t computed, std::int64_t in_flight);
   void TellMachine();
 
@@ -116,7 +117,7 @@ class GroupedScheduler final : public Scheduler {
   void Deliver(const Output& output, Step& step);
   void EndInQueue(const Output& output, Step& step);
   void Finish(SlotId id, Step& step);
-  void CountGap(const Step& step, TimeNs gap, std::int64_t tokens);
+  void CountGap(TimeNs end, TimeNs gap, std::int64_t tokens);
 
   Machine& machine_;
   const ReplicaInput in_;
@@ -142,7 +143,8 @@ class GroupedScheduler final : public Scheduler {
     std::int64_t tokens = 0;
   };
   Gap gap_;
-  DecodeSums decodes_;  // of a run
+  DecodeSums decodes_;       // of a run
+  TimeNs first_of_run_ = 0;  // when the first step of the last run ends
   PrefixCacheReport cached_;
 };
 
