@@ -388,7 +388,7 @@ await task(
     const part = sheet.locator('section', { has: page.getByRole('heading', { name: 'Ways out' }) });
     assert.deepEqual(await part.locator('tbody th').allInnerTexts(), onPage, 'the rows of the page');
     const text = await part.innerText();
-    assert.match(text, /2 replicas\s.*ms \([\d.]+ to [\d.]+\).*\$5\.00\/h \(\+\$2\.50\/h\)\s+Calibrated/);
+    assert.match(text, /2 replicas\s.*ms \(90\s%: [\d.]+ to [\d.]+\).*\$5\.00\/h \(\+\$2\.50\/h\)\s+Calibrated/);
     assert.match(text, /req\/s on these GPUs turns away \d+\s%/);
     assert.match(text, /Run, and do not get there: .*fp8 KV cache \([\d.]+\sms\).*Not run, as one change is enough: /);
     const cut = await page.evaluate(() =>

@@ -123,7 +123,7 @@ await task(
     await waysOut(page);
     const rows = await page.locator('.ways tbody tr').allInnerTexts();
     assert.ok(rows.length >= 2 && rows.length <= 6, rows.join('\n'));
-    assert.match(rows[0], /ms \([\d.]+ to [\d.]+\)/);
+    assert.match(rows[0], /ms \(90\s%: [\d.]+ to [\d.]+\)/);
     assert.match(await page.textContent('.ways-rest'), /\d+ changes that do not get there/);
     await page.getByRole('button', { name: /^Use [\d.]+ req\/s on these GPUs$/ }).waitFor();
     await audit(page);

@@ -35,8 +35,8 @@ std::string NameInQuery(std::string_view line) {
     }
     if (field.starts_with("NVIDIA ") || field.starts_with("Tesla ")) name = field;
   }
-  const bool known = !memory.empty() || !HardwarePresetOf(name).empty();
-  return name.empty() || !known ? "" : name + memory;
+  if (name.empty()) return "";
+  return memory.empty() && HardwarePresetOf(name).empty() ? "" : name + memory;
 }
 
 }  // namespace
